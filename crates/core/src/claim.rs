@@ -114,7 +114,7 @@ pub struct Claim {
     pub ttl: Duration,
     /// A word for people who look at the line.
     pub note: Option<Arc<str>>,
-    /// The grant's token must not be smaller than this: [`Quorum`](crate::Quorum) writes its token back with it.
+    /// The grant's token must not be smaller than this: [`Quorum` writes its token back with it.
     pub floor: u64,
     /// Nobody will renew this claim again: it keeps the name busy until its lease ends, also when its client is gone.
     pub lingers: bool,

@@ -1,22 +1,55 @@
 //! Lockhouse's core: the contract between clients and engines, the one rule that decides who is granted, the client
 //! that waits, renews and tells of losses, and the engines that need no network.
+//!
+//! Programs use the crate `lockhouse`, which re-exports this one and connects to an engine by its URL.
 
 pub mod line;
 
+mod cell;
 mod claim;
+mod client;
 mod clock;
+mod election;
 mod engine;
 mod error;
 mod guarantees;
+mod guard;
+mod hold;
+mod keeper;
+mod lane;
+mod ledger;
+mod memory;
+mod meters;
+mod mutex;
 mod name;
+mod options;
 mod owner;
+mod prefixed;
+mod reentry;
+mod request;
+mod rwlock;
+mod semaphore;
+mod several;
 mod survey;
+mod wait;
 
+pub use cell::CellHandle;
 pub use claim::{Claim, ClaimId, Patience, PublicId};
+pub use client::Locks;
 pub use clock::{Clock, Moment};
+pub use election::{Election, Leader, Leadership, Observer};
 pub use engine::{Cell, Connector, Engine, Renewal, Side, Standing, Withdrawal, Write, Written};
 pub use error::{Error, Happened, Kind, Result};
 pub use guarantees::{CrashFrees, Exclusion, Guarantees, Needs, TokenSurvives, WakeUp};
+pub use guard::{Guard, Release};
+pub use hold::Loss;
+pub use memory::Memory;
+pub use mutex::Mutex;
 pub use name::{MAX_NAME_BYTES, Name};
+pub use options::{DEFAULT_TTL, MAX_TTL, MIN_TTL};
 pub use owner::Owner;
+pub use prefixed::Prefixed;
+pub use rwlock::{RwLock, WriteGuard};
+pub use semaphore::Semaphore;
+pub use several::{Several, SeveralGuard};
 pub use survey::{Line, Place};

@@ -1,1 +1,23 @@
-//! Placeholder.
+//! Distributed locks on the engine you already run.
+//!
+//! [`connect`] turns a URL into [`Locks`]; from there it is the same for every engine. [`blocking`] is the same without
+//! async.
+//!
+//! ```
+//! # async fn example() -> Result<(), lockhouse::Error> {
+//! let locks = lockhouse::connect("memory:").await?;
+//! let guard = locks.mutex("orders/42").lock().await?;
+//! guard.protect(async { /* nobody else is in here */ }).await?;
+//! guard.release().await?;
+//! # Ok(()) }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
+
+pub mod blocking;
+
+mod connect;
+mod url;
+
+pub use connect::{connect, connector, schemes};
+pub use lockhouse_core::*;
+pub use url::EngineUrl;

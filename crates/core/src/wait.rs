@@ -1,0 +1,229 @@
+//! The front: from the caller's task straight to the engine, and back with a hold.
+//!
+//! An uncontended lock is one request. A claim that has to wait sleeps until the engine says that it may have moved,
+//! behind which stands a poll of our own. The claim is in the ledger before its first byte is sent, and whoever drops
+//! the future hands it to the keeper: a cancelled wait leaves no place in line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::Patience;
+use crate::client::Client;
+use crate::clock::Moment;
+use crate::engine::Standing;
+use crate::error::{Error, Kind, Result};
+use crate::hold::Hold;
+use crate::options::Terms;
+
+/// The longest that one request may take.
+pub(crate) const LONGEST_REQUEST: Duration = Duration::from_secs(5);
+/// An engine that was never reached is given up after this; one that was, when the claim it had must have lapsed.
+const FIRST_CONTACT: Duration = Duration::from_secs(5);
+/// The time between two attempts at an engine that is out of reach: it doubles from the first to the last of these.
+const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
+
+/// Takes the lock: `None` when somebody else has it and there is no patience (left).
+///
+/// # Cancellation safety
+/// A claim of a dropped future is withdrawn by the keeper.
+pub(crate) async fn acquire(
+    client: &Arc<Client>,
+    terms: &Terms,
+    patience: Patience,
+    deadline: Moment,
+) -> Result<Option<Arc<Hold>>> {
+    if client.ledger.is_closed() {
+        return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&terms.name)));
+    }
+    // A wait that is over before it began sends nothing.
+    if client.clock.now() >= deadline {
+        return Ok(None);
+    }
+    let mut waiter = Waiter::new(client, terms, patience);
+    loop {
+        let move_on = match waiter.ask(deadline).await {
+            Ok(standing) => waiter.hear(standing)?,
+            Err(error) => waiter.ride_out(error, deadline).await?,
+        };
+        match move_on {
+            MoveOn::Held => return Ok(Some(waiter.keep())),
+            MoveOn::Refused => return Ok(None),
+            MoveOn::Ask => {}
+            MoveOn::Sleep => match waiter.sleep(deadline).await? {
+                MoveOn::Held => return Ok(Some(waiter.keep())),
+                MoveOn::Refused => return Ok(None),
+                MoveOn::Ask | MoveOn::Sleep => {}
+            },
+        }
+    }
+}
+
+/// What to do next.
+enum MoveOn {
+    Held,
+    Refused,
+    Ask,
+    Sleep,
+}
+
+/// A claim on its way to a grant. Dropped before it got there, it is withdrawn by the keeper.
+struct Waiter<'a> {
+    client: &'a Arc<Client>,
+    terms: &'a Terms,
+    patience: Patience,
+    hold: Option<Arc<Hold>>,
+    started: Moment,
+    /// The engine has answered at least once.
+    reached: bool,
+    failures: u32,
+}
+
+impl<'a> Waiter<'a> {
+    fn new(client: &'a Arc<Client>, terms: &'a Terms, patience: Patience) -> Self {
+        let started = client.clock.now();
+        Self { client, terms, patience, hold: None, started, reached: false, failures: 0 }
+    }
+
+    /// The claim to ask for: the one we have, or a new one in the place of one that may have lapsed.
+    ///
+    /// A lapsed claim is not asked for again under its old identity: a grant that the engine pushed to its former life
+    /// could still be on its way, and would then be believed.
+    fn current(&mut self) -> Arc<Hold> {
+        if let Some(hold) = self.hold.take_if(|hold| hold.has_lapsed()) {
+            self.client.ledger.part(hold, None);
+        }
+        let hold = self.hold.get_or_insert_with(|| {
+            let t0 = self.client.clock.now();
+            let claim = self.terms.claim(self.client, self.patience);
+            let hold = Arc::new(Hold::new(claim, self.client.clock, t0));
+            self.client.ledger.enter(&hold, t0);
+            hold
+        });
+        Arc::clone(hold)
+    }
+
+    /// Asks the engine once where the claim stands.
+    async fn ask(&mut self, deadline: Moment) -> Result<Standing> {
+        let hold = self.current();
+        let clock = self.client.clock;
+        let t0 = clock.now();
+        let limit = hold.claim.ttl.min(LONGEST_REQUEST).min(deadline.since(t0));
+        hold.sending();
+        let answer = tokio::time::timeout(limit, self.client.front.claim(&hold.claim)).await;
+        let answer = answer.unwrap_or_else(|_| {
+            let what = format!("no answer within {limit:?}");
+            Err(Error::new(Kind::TimedOut, what).unknown().help("see whether the engine is overloaded or out of reach"))
+        });
+        match answer {
+            Ok(standing) => {
+                hold.answered();
+                hold.confirm(t0);
+                self.reached = true;
+                self.failures = 0;
+                Ok(standing)
+            }
+            Err(error) => {
+                if error.may_have_happened() == crate::error::Happened::No {
+                    hold.answered();
+                }
+                Err(error.engine(self.client.guarantees.engine).during("lock", Some(&self.terms.name)))
+            }
+        }
+    }
+
+    fn hear(&mut self, standing: Standing) -> Result<MoveOn> {
+        match standing {
+            Standing::Granted { token } => Ok(self.take(token)),
+            Standing::Queued { .. } if self.patience == Patience::None => {
+                debug_assert!(false, "a claim without patience was queued");
+                Ok(MoveOn::Refused)
+            }
+            Standing::Queued { .. } => Ok(MoveOn::Sleep),
+            Standing::Refused => {
+                // Nothing was left behind, so there is nothing to withdraw.
+                if let Some(hold) = self.hold.take() {
+                    self.client.ledger.leave(&hold);
+                }
+                if self.patience == Patience::None {
+                    return Ok(MoveOn::Refused);
+                }
+                Err(Error::new(Kind::Evicted, "an operator took this claim out of the line")
+                    .engine(self.client.guarantees.engine)
+                    .during("lock", Some(&self.terms.name)))
+            }
+        }
+    }
+
+    /// The claim is granted, unless the answer took so long that it may be somebody else's by now.
+    fn take(&mut self, token: u64) -> MoveOn {
+        match &self.hold {
+            Some(hold) if hold.grant(token, self.terms.options.at_most) => MoveOn::Held,
+            _ => MoveOn::Ask,
+        }
+    }
+
+    /// An error neither grants nor refuses. Worth another try while there is time, unless trying cannot help.
+    async fn ride_out(&mut self, error: Error, deadline: Moment) -> Result<MoveOn> {
+        let clock = self.client.clock;
+        let lapses = self.hold.as_ref().map_or(Moment::PAST, |hold| hold.valid_until());
+        let give_up = if self.reached { lapses } else { self.started + FIRST_CONTACT.min(self.terms.options.ttl) };
+        let (first, last) = ASK_AGAIN;
+        let again = clock.now() + first.saturating_mul(1 << self.failures.min(10)).min(last);
+        if !error.is_transient() || self.patience == Patience::None || again >= give_up.min(deadline) {
+            return Err(error);
+        }
+        tracing::debug!(%error, "asking again");
+        self.failures += 1;
+        clock.sleep_until(again).await;
+        Ok(MoveOn::Ask)
+    }
+
+    /// Sleeps until the claim may have moved.
+    async fn sleep(&mut self, deadline: Moment) -> Result<MoveOn> {
+        let hold = self.current();
+        let clock = self.client.clock;
+        let poll = clock.now() + hold.claim.ttl / 2;
+        tokio::select! {
+            biased;
+            moved = self.client.front.moved(&hold.claim) => match moved {
+                Ok(Some(Standing::Granted { token })) => return Ok(self.pushed(&hold, token)),
+                Ok(_) => {}
+                Err(error) => return self.ride_out(error, deadline).await,
+            },
+            () = hold.lapsed.notified() => {
+                if let Some(hold) = self.hold.take() {
+                    self.client.ledger.part(hold, None);
+                }
+                if self.client.ledger.is_closed() {
+                    return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&self.terms.name)));
+                }
+            }
+            () = clock.sleep_until(poll.min(deadline)) => {}
+        }
+        Ok(if clock.now() >= deadline { MoveOn::Refused } else { MoveOn::Ask })
+    }
+
+    /// A grant that the engine pushed is valid from the claim's last confirmed renewal, and is renewed at once.
+    fn pushed(&mut self, hold: &Hold, token: u64) -> MoveOn {
+        let move_on = self.take(token);
+        self.client.ledger.reconsider(hold, true);
+        move_on
+    }
+
+    /// The hold is the caller's from here.
+    fn keep(mut self) -> Arc<Hold> {
+        let hold = self.hold.take().expect("a granted claim is there");
+        if self.terms.options.at_most.is_some() {
+            self.client.ledger.reconsider(&hold, false);
+        }
+        hold
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if let Some(hold) = self.hold.take() {
+            self.client.ledger.part(hold, None);
+        }
+    }
+}
