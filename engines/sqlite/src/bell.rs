@@ -77,7 +77,11 @@ fn make_pipe(_path: &Path) -> io::Result<()> {
 pub(crate) fn ring(path: &Path) {
     let rung = open(path, true).and_then(|mut pipe| {
         // Never into anything else that stands in its place.
-        if pipe.metadata()?.file_type().is_fifo() { pipe.write_all(b"!") } else { Err(io::ErrorKind::InvalidInput.into()) }
+        if pipe.metadata()?.file_type().is_fifo() {
+            pipe.write_all(b"!")
+        } else {
+            Err(io::ErrorKind::InvalidInput.into())
+        }
     });
     if let Err(error) = rung {
         tracing::trace!(%error, "cannot wake another client of the lock file");

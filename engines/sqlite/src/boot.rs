@@ -31,10 +31,11 @@ impl Boot {
     /// processes that live and hold them.
     pub(crate) fn is(&self, stored: &str) -> Result<bool, Error> {
         match stored.split_once(' ') {
-            Some((start, shift)) if start == self.start && shift != self.shift => {
-                Err(Error::new(Kind::Unsupported, "the file is in use in another time namespace, where the boot clock differs")
-                    .help("share the file only between containers with the same clock"))
-            }
+            Some((start, shift)) if start == self.start && shift != self.shift => Err(Error::new(
+                Kind::Unsupported,
+                "the file is in use in another time namespace, where the boot clock differs",
+            )
+            .help("share the file only between containers with the same clock")),
             Some((start, _)) => Ok(start == self.start),
             None => Ok(false),
         }
@@ -60,7 +61,9 @@ fn start() -> io::Result<String> {
 fn shift() -> String {
     let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
     let boot = offsets.lines().filter_map(|line| line.strip_prefix("boottime"));
-    boot.map(|offset| offset.split_whitespace().collect::<Vec<_>>().join(" ")).next().unwrap_or_else(|| "0 0".to_owned())
+    boot.map(|offset| offset.split_whitespace().collect::<Vec<_>>().join(" "))
+        .next()
+        .unwrap_or_else(|| "0 0".to_owned())
 }
 
 #[cfg(test)]

@@ -22,7 +22,9 @@ impl Tx<'_> {
     pub(crate) fn write_cell(&mut self, name: &Name, write: &Write) -> Result<Written, Fault> {
         let stored = stored(self.connection, name)?;
         let cell = match stored {
-            Some(Stored { cell, write_id }) if write_id == write.id => return Ok(Written::Yes { version: cell.version }),
+            Some(Stored { cell, write_id }) if write_id == write.id => {
+                return Ok(Written::Yes { version: cell.version });
+            }
             Some(Stored { cell, .. }) => cell,
             None => Cell::default(),
         };
@@ -34,7 +36,8 @@ impl Tx<'_> {
         }
         let version = cell.version + 1;
         let token = write.token.unwrap_or(0).max(cell.token);
-        let token = i64::try_from(token).map_err(|_| Error::new(Kind::Invalid, format!("no token is as large as {token}")))?;
+        let token =
+            i64::try_from(token).map_err(|_| Error::new(Kind::Invalid, format!("no token is as large as {token}")))?;
         self.connection.prepare_cached(sql!("write_cell"))?.execute(params![
             name.as_str(),
             version.cast_signed(),

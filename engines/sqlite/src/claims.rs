@@ -91,7 +91,10 @@ impl Tx<'_> {
         self.keep_above(&claim.name, claim.floor)?;
         self.settle(&claim.name)?;
         let granted = |tx: &Self| -> Result<_, Fault> {
-            Ok(tx.find(&claim.name, &claim.id)?.and_then(|stored| stored.token).map(|token| Standing::Granted { token }))
+            Ok(tx
+                .find(&claim.name, &claim.id)?
+                .and_then(|stored| stored.token)
+                .map(|token| Standing::Granted { token }))
         };
         if let Some(standing) = granted(self)? {
             return Ok(standing);

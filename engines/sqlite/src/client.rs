@@ -70,9 +70,9 @@ impl Client {
         Bell::at(&bell_of(&self.database, self.id), &self.database)
     }
 
-    /// Notes that a claim may be in the file from now on.
-    pub(crate) fn keeps(&self, id: ClaimId) {
-        self.claims().insert(id);
+    /// Notes that a claim may be in the file from now on. Says whether that is news.
+    pub(crate) fn keeps(&self, id: ClaimId) -> bool {
+        self.claims().insert(id)
     }
 
     /// Notes that a claim is not in the file any more, or not bound to this client.
@@ -128,7 +128,8 @@ pub(crate) fn remove_files(database: &Path, client: i64) {
 
 /// All clients of a database that have not been tidied away.
 pub(crate) fn clients(database: &Path) -> io::Result<Vec<i64>> {
-    let Some(prefix) = beside(database, "-client-").file_name().and_then(|name| name.to_str().map(str::to_owned)) else {
+    let Some(prefix) = beside(database, "-client-").file_name().and_then(|name| name.to_str().map(str::to_owned))
+    else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
@@ -173,7 +174,8 @@ fn settle_down(database: &Path, id: i64) -> io::Result<Option<File>> {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    let there = fs::symlink_metadata(&path).is_ok_and(|found| file.metadata().is_ok_and(|own| own.ino() == found.ino()));
+    let there =
+        fs::symlink_metadata(&path).is_ok_and(|found| file.metadata().is_ok_and(|own| own.ino() == found.ino()));
     Ok(there.then_some(file))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Claim, CrashFrees, Engine, Exclusion, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
+    Cell, Claim, CrashFrees, Engine, Exclusion, Guarantees, Happened, Line, Name, PublicId, Renewal, Result, Standing,
     TokenSurvives, WakeUp, Withdrawal, Write, Written,
 };
 use rusqlite::Connection;
@@ -88,11 +88,14 @@ impl Engine for Embedded {
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
         check(claim).map_err(|error| error.engine(ENGINE).during("claim", Some(&claim.name)))?;
         let client = &self.store.client;
-        if !claim.lingers {
-            client.keeps(claim.id);
-        }
+        // Before it is sent: whatever becomes of this call, the claim may be there.
+        let new = !claim.lingers && client.keeps(claim.id);
         let standing = self.store.write(patience(claim.ttl), |tx| tx.claim(claim)).await;
-        if matches!(standing, Ok(Standing::Refused)) {
+        let is_not_there = match &standing {
+            Ok(standing) => *standing == Standing::Refused,
+            Err(error) => new && error.may_have_happened() == Happened::No,
+        };
+        if is_not_there {
             client.keeps_no_more(&claim.id);
         }
         standing.map_err(|error| error.during("claim", Some(&claim.name)))
@@ -114,7 +117,9 @@ impl Engine for Embedded {
         for some in claims.chunks(RENEWALS_AT_ONCE) {
             match self.renew_some(some).await {
                 Ok(renewed) => answers.extend(renewed),
-                Err(error) if answers.is_empty() => return Err(error.during("renew", some.first().map(|claim| &claim.name))),
+                Err(error) if answers.is_empty() => {
+                    return Err(error.during("renew", some.first().map(|claim| &claim.name)));
+                }
                 // What was answered stays answered.
                 Err(_) => answers.extend(some.iter().map(|_| Renewal::Unknown)),
             }

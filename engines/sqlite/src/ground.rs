@@ -46,7 +46,9 @@ pub(crate) fn prepare(path: &Path) -> Result<(), Fault> {
                 .map_err(|error| Fault::File("creating the folder", error))?;
             refuse_networks(folder)?;
             match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Fault::File("creating the file", error)),
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    Err(Fault::File("creating the file", error))
+                }
                 _ => Ok(()),
             }
         }
@@ -93,7 +95,8 @@ fn refuse_networks(path: &Path) -> Result<(), Fault> {
     let Some(kind) = network(path).map_err(|error| Fault::File("looking at the file system", error))? else {
         return Ok(());
     };
-    let what = format!("{} is on a network file system ({kind}), which does not keep locks between machines", path.display());
+    let what =
+        format!("{} is on a network file system ({kind}), which does not keep locks between machines", path.display());
     Err(Error::new(Kind::Unsupported, what).help("use a local disk, or an engine that serves several machines").into())
 }
 

@@ -87,8 +87,9 @@ impl Connector for Sqlite {
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
         let connect = async {
             // SQLite takes some names for something else than a path; an absolute path is always one.
-            let path = std::path::absolute(&self.path)
-                .map_err(|error| Error::new(Kind::Invalid, "the path of the lock file cannot be used").because(error))?;
+            let path = std::path::absolute(&self.path).map_err(|error| {
+                Error::new(Kind::Invalid, "the path of the lock file cannot be used").because(error)
+            })?;
             let connection = store::open_patiently(&path).await?;
             let (client, first) = self.client(side, &path)?;
             Ok(Embedded::new(connection, &path, client, first))

@@ -191,7 +191,11 @@ impl<'a> Tx<'a> {
     fn held(&self, name: &Name) -> Result<Held, Fault> {
         let look = || {
             self.connection.prepare_cached(sql!("held"))?.query_row([name.as_str()], |row| {
-                Ok(Held { weight: row.get::<_, i64>(0)?.cast_unsigned(), capacity: row.get(1)?, first_end: row.get(2)? })
+                Ok(Held {
+                    weight: row.get::<_, i64>(0)?.cast_unsigned(),
+                    capacity: row.get(1)?,
+                    first_end: row.get(2)?,
+                })
             })
         };
         let held = look()?;

@@ -91,7 +91,8 @@ fn create(connection: &mut Connection, path: &Path, boot: &Boot) -> Result<(), F
 
 /// After a new start of the machine no claim is left, and the counter makes a jump that nothing lost can exceed.
 fn check_boot(connection: &mut Connection, boot: &Boot) -> Result<(), Fault> {
-    let stored = |connection: &Connection| connection.query_row("SELECT id FROM boot", [], |row| row.get::<_, String>(0));
+    let stored =
+        |connection: &Connection| connection.query_row("SELECT id FROM boot", [], |row| row.get::<_, String>(0));
     if boot.is(&stored(connection)?)? {
         return Ok(());
     }

@@ -75,9 +75,7 @@ impl Store {
     /// Changes whenever anybody, on this connection or another, has committed something.
     pub(crate) async fn version(&self) -> Result<(i64, u64)> {
         let others = self
-            .read(|connection| {
-                Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
-            })
+            .read(|connection| Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?))
             .await?;
         Ok((others, self.commits.load(Ordering::Relaxed)))
     }
@@ -105,7 +103,11 @@ impl Store {
         if let Err(error) = ended {
             let fault = Fault::from(error);
             // What the disk made of it is not known.
-            return Err(if fault.undone_on_commit() { fault } else { Fault::Refused(explain(fault, &self.path).unknown()) });
+            return Err(if fault.undone_on_commit() {
+                fault
+            } else {
+                Fault::Refused(explain(fault, &self.path).unknown())
+            });
         }
         if self.commits.fetch_add(1, Ordering::Relaxed) % COMMITS_PER_LOOK == COMMITS_PER_LOOK - 1 {
             self.client.grown.notify_one();

@@ -8,7 +8,7 @@ use lockhouse_core::{ClaimId, Clock, Moment, Name, Result, Standing};
 use rusqlite::params;
 
 use crate::bell::Bell;
-use crate::line::{find, sql};
+use crate::line::{WAITS, find, sql};
 use crate::store::{PATIENCE, Store};
 use crate::waiters::Waiters;
 
@@ -28,6 +28,8 @@ pub(crate) struct Watch {
     bell: Option<Bell>,
     /// The file's version at the last look.
     version: Option<(i64, u64)>,
+    /// Whether it was another one before, and nobody has looked yet who is not in line any more.
+    stale: bool,
     /// The holders of the names that are waited for, as of the last look.
     seen: HashMap<Name, Holders>,
 }
@@ -43,7 +45,7 @@ impl Watch {
     /// A watch for a client's waiters.
     pub(crate) fn new(store: &Arc<Store>) -> Self {
         let waiters = Arc::clone(&store.client.waiters);
-        Self { store: Arc::downgrade(store), waiters, bell: None, version: None, seen: HashMap::new() }
+        Self { store: Arc::downgrade(store), waiters, bell: None, version: None, stale: false, seen: HashMap::new() }
     }
 
     /// Watches until the client is gone. There are no ticks while nobody waits.
@@ -82,15 +84,18 @@ impl Watch {
         let names = self.waiters.names();
         let version = store.version().await?;
         let changed = self.version != Some(version);
+        self.stale |= changed;
         self.seen.retain(|name, _| names.contains(name));
         for name in &names {
             if rung || changed || !self.seen.contains_key(name) {
                 self.wake(store, name).await?;
             }
-            if !rung && changed {
+            // Costs a search for each waiter, so it is left to the ticks.
+            if !rung && self.stale {
                 self.wake_vanished(store, name).await?;
             }
         }
+        self.stale &= rung;
         self.version = Some(version);
         for name in &names {
             if self.is_over(store, name) {
@@ -136,7 +141,7 @@ impl Watch {
             .read(|connection| {
                 let mut vanished = Vec::new();
                 for id in &waiting {
-                    if find(connection, name, id)?.is_none_or(|stored| stored.state != crate::line::WAITS) {
+                    if find(connection, name, id)?.is_none_or(|stored| stored.state != WAITS) {
                         vanished.push(*id);
                     }
                 }
