@@ -17,10 +17,11 @@ use rusqlite::{Connection, params};
 const ROUNDS: u32 = 40;
 const PAIRS_PER_ROUND: u32 = 1000;
 
-fn raw(path: &Path, page_bytes: u32) -> rusqlite::Result<Connection> {
+fn raw(path: &Path, page_bytes: u32, checkpoint: u32) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.execute_batch(&format!(
         "PRAGMA page_size = {page_bytes}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+         PRAGMA wal_autocheckpoint = {checkpoint};
          CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT, lease_end INTEGER) WITHOUT ROWID"
     ))?;
     Ok(connection)
@@ -61,8 +62,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(folder) => tempfile::tempdir_in(folder)?,
         None => tempfile::tempdir()?,
     };
-    let small = raw(&folder.path().join("small.db"), 1024)?;
-    let usual = raw(&folder.path().join("usual.db"), 4096)?;
+    let never = raw(&folder.path().join("never.db"), 1024, 0)?;
+    let small = raw(&folder.path().join("small.db"), 1024, 1000)?;
+    let usual = raw(&folder.path().join("usual.db"), 4096, 1000)?;
     let sqlite = Sqlite::at(folder.path().join("locks.db"));
     let _keeper = sqlite.connect(Side::Keeper).await?;
     let engine = sqlite.connect(Side::Front).await?;
@@ -79,15 +81,39 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         floor: 0,
         lingers: false,
     };
-    let (mut of_small, mut of_usual, mut of_engine) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut of_never, mut of_small, mut of_usual, mut of_engine) = (vec![], vec![], vec![], vec![]);
     for _ in 0..ROUNDS {
+        of_never.push(raw_round(&never)?);
         of_small.push(raw_round(&small)?);
         of_engine.push(engine_round(&engine, &mut claim).await?);
         of_usual.push(raw_round(&usual)?);
     }
-    let (small, usual, engine) = (rate(of_small), rate(of_usual), rate(of_engine));
-    println!("raw, 1 KiB pages  {small:>8.0} pairs/s");
-    println!("raw, 4 KiB pages  {usual:>8.0} pairs/s");
-    println!("engine            {engine:>8.0} pairs/s: {:.2} and {:.2} of raw", engine / small, engine / usual);
+    let engine = rate(of_engine);
+    println!("engine                        {engine:>8.0} pairs/s");
+    for (what, rounds) in
+        [("1 KiB pages, no checkpoints", of_never), ("1 KiB pages", of_small), ("4 KiB pages", of_usual)]
+    {
+        let raw = rate(rounds);
+        println!("raw {what:<27} {raw:>7.0} pairs/s: the engine has {:.2} of it", engine / raw);
+    }
+    let mut visits = Vec::new();
+    for _ in 0..50 {
+        visits.push(visit(&folder.path().join("visited.db"), &mut claim).await?);
+    }
+    visits.sort();
+    println!("open, lock, release, close    {:>8.1?} in the middle of {}", visits[visits.len() / 2], visits.len());
     Ok(())
+}
+
+/// What a short-lived command does.
+async fn visit(path: &Path, claim: &mut Claim) -> lockhouse_core::Result<Duration> {
+    let begin = Instant::now();
+    let sqlite = Sqlite::at(path);
+    let keeper = sqlite.connect(Side::Keeper).await?;
+    let front = sqlite.connect(Side::Front).await?;
+    claim.id = ClaimId::random();
+    front.claim(claim).await?;
+    front.withdraw(claim).await?;
+    drop((keeper, front));
+    Ok(begin.elapsed())
 }

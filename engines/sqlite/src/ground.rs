@@ -31,7 +31,7 @@ pub(crate) fn prepare(path: &Path) -> Result<(), Fault> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             let what = format!("{} is a folder", path.display());
-            return Err(Error::new(Kind::Invalid, what).help("give the path of a file in it").into());
+            Err(Error::new(Kind::Invalid, what).help("give the path of a file in it").into())
         }
         Ok(_) => {
             refuse_networks(path)?;
