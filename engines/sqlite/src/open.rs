@@ -10,8 +10,8 @@ use crate::boot::Boot;
 use crate::error::{Fault, foreign, newer};
 use crate::ground::{APPLICATION_ID, FORMAT, prepare};
 
-/// Small pages: a transaction of ours changes one page and writes it whole, so a quarter of SQLite's usual 4 KiB is less
-/// to copy and to checksum. Below this, long names and notes would spill into further pages.
+/// Small pages: a transaction of ours changes one page and writes it whole, so a quarter of SQLite's usual 4 KiB is
+/// less to copy and to checksum. Below this, long names and notes would spill into further pages.
 const PAGE_BYTES: u32 = 1024;
 /// The write-ahead log is cut back to this when it begins anew.
 const LOG_LIMIT_BYTES: u32 = 4 << 20;
