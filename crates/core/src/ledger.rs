@@ -229,11 +229,6 @@ impl Ledger {
             self.wake.notify_one();
         }
     }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.state().entries.len()
-    }
 }
 
 impl State {
