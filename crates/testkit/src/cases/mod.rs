@@ -1,0 +1,3 @@
+//! The cases, by section.
+
+pub(crate) mod exclusion;
