@@ -21,7 +21,7 @@ const LONGEST_CASE: Duration = Duration::from_secs(180);
 #[macro_export]
 macro_rules! conformance {
     ($subject:expr) => {
-        fn entry() -> Option<String> {
+        fn entry() -> Option<&'static str> {
             None
         }
         $crate::every_case!(tests(|| ::std::sync::Arc::new($subject)));
@@ -33,10 +33,8 @@ macro_rules! conformance {
         fn taker() {
             $crate::serve(|url| Box::pin($connect(url)));
         }
-        fn entry() -> Option<String> {
-            // Tests are called by their path without the crate.
-            let path = concat!(module_path!(), "::taker");
-            path.split_once("::").map(|(_, name)| name.to_owned())
+        fn entry() -> Option<&'static str> {
+            Some(concat!(module_path!(), "::taker"))
         }
         $crate::every_case!(tests(|| ::std::sync::Arc::new($subject)));
         $crate::completeness!(|| ::std::sync::Arc::new($subject));
@@ -55,7 +53,8 @@ macro_rules! tests {
                 #[test]
                 fn $name() {
                     let subject = $subject;
-                    $crate::run(subject(), stringify!($section), stringify!($name), super::entry());
+                    let test = concat!(module_path!(), "::", stringify!($name));
+                    $crate::run(subject(), stringify!($section), stringify!($name), test, super::entry());
                 }
             )+
         })+
@@ -79,21 +78,26 @@ macro_rules! completeness {
 ///
 /// # Panics
 /// When the case fails.
-pub fn run(subject: Arc<dyn Subject>, section: &str, name: &str, entry: Option<String>) {
+pub fn run(subject: Arc<dyn Subject>, section: &str, name: &str, test: &str, taker: Option<&str>) {
     let case = CASES.iter().find(|case| case.section == section && case.name == name);
     let case = case.expect("tests are made from the table of cases");
-    let (guarantees, means) = (subject.guarantees(), Means::of(&*subject, entry.is_some()));
+    let (guarantees, means) = (subject.guarantees(), Means::of(&*subject, taker.is_some()));
     let missing = case.missing(&guarantees, &means);
     if let Some(reason) = left_out(case, &missing) {
         eprintln!("{}: {reason}", guarantees.engine);
         return;
     }
     block_on(async {
-        let stage = Stage::new(subject, case, entry);
+        let stage = Stage::new(subject, case, without_crate(test), taker.map(without_crate));
         if tokio::time::timeout(LONGEST_CASE, (case.body)(stage)).await.is_err() {
             panic!("{case:?} hangs: it was not over after {LONGEST_CASE:?}");
         }
     });
+}
+
+/// The harness calls tests by their path without the crate.
+fn without_crate(path: &str) -> String {
+    path.split_once("::").map_or(path, |(_, test)| test).to_owned()
 }
 
 pub(crate) fn left_out(case: &Case, missing: &[crate::need::Need]) -> Option<String> {

@@ -32,6 +32,11 @@ impl Inside {
         Visit(Arc::clone(&self.0), weight)
     }
 
+    /// How much is inside.
+    pub(crate) fn now(&self) -> u32 {
+        self.0.now.load(Ordering::SeqCst)
+    }
+
     /// How much was inside at one time at most.
     pub(crate) fn most(&self) -> u32 {
         self.0.most.load(Ordering::SeqCst)

@@ -50,14 +50,17 @@
 //! The expression is evaluated once a case, so that cases which run at the same time do not share an engine unless it
 //! gives them one. Names are never shared: each case has a prefix of its own.
 
+mod alone;
 mod case;
 mod cases;
 mod complete;
 mod conformance;
 mod eventually;
 mod gate;
+mod history;
 mod inside;
 mod need;
+mod polled;
 mod process;
 mod stage;
 mod subject;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockhouse_core::{CrashFrees, Guarantees, Line, Locks, Mutex, Name};
+use lockhouse_core::{Claim, ClaimId, CrashFrees, Engine, Guarantees, Line, Locks, Mutex, Name, Owner, Patience, Side};
 
 use crate::case::Case;
 use crate::eventually::eventually;
@@ -22,14 +22,29 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 pub struct Stage {
     subject: Arc<dyn Subject>,
     prefix: String,
-    entry: Option<String>,
+    /// What the harness calls this test.
+    test: String,
+    taker: Option<String>,
+}
+
+/// Both sides of a connection to an engine, without a client.
+#[derive(Debug, Clone)]
+pub(crate) struct Raw {
+    /// Kept, since what both sides share lives there.
+    _keeper: Arc<dyn Engine>,
+    pub(crate) engine: Arc<dyn Engine>,
 }
 
 impl Stage {
-    pub(crate) fn new(subject: Arc<dyn Subject>, case: &Case, entry: Option<String>) -> Self {
+    pub(crate) fn new(subject: Arc<dyn Subject>, case: &Case, test: String, taker: Option<String>) -> Self {
         let short: String = case.name.chars().take(40).collect();
         let prefix = format!("{short}-{:08x}/", rand::random::<u32>());
-        Self { subject, prefix, entry }
+        Self { subject, prefix, test, taker }
+    }
+
+    /// What the harness calls this test.
+    pub(crate) fn test(&self) -> &str {
+        &self.test
     }
 
     /// The same case on another subject.
@@ -89,6 +104,31 @@ impl Stage {
         self.subject.cuttable().await
     }
 
+    /// The engine itself, without a client: nobody renews what is claimed here.
+    pub(crate) async fn raw(&self) -> Raw {
+        let connector = self.subject.connector();
+        let keeper = connector.connect(Side::Keeper).await.expect("the subject can be connected to");
+        let engine = connector.connect(Side::Front).await.expect("the subject can be connected to");
+        Raw { _keeper: keeper, engine }
+    }
+
+    /// A claim on a mutex of this case's.
+    pub(crate) fn claim(&self, name: &str, patience: Patience) -> Claim {
+        Claim {
+            id: ClaimId::random(),
+            name: self.checked(name),
+            owner: Owner::new("suite"),
+            weight: 1,
+            capacity: 1,
+            priority: 0,
+            patience,
+            ttl: self.ttl(),
+            note: None,
+            floor: 0,
+            lingers: false,
+        }
+    }
+
     /// A mutex of this case's, with the lease to use.
     #[must_use]
     pub fn mutex(&self, locks: &Locks, name: &str) -> Mutex {
@@ -141,7 +181,7 @@ impl Stage {
     /// A separate process that connects to the same engine.
     pub async fn taker(&self) -> Taker {
         let url = self.subject.url().expect("cases with processes run only where there is a url");
-        let entry = self.entry.as_deref().expect("cases with processes run only where there is a taker");
+        let entry = self.taker.as_deref().expect("cases with processes run only where there is a taker");
         Taker::start(entry, &url).await
     }
 }
