@@ -15,10 +15,9 @@ pub(crate) struct Span {
     pub(crate) answered: Moment,
 }
 
-/// One hold as its holder saw it.
+/// One hold as its owner saw it: the one who locked and released.
 #[derive(Debug, Clone)]
 pub(crate) struct Hold {
-    pub(crate) owner: usize,
     pub(crate) token: u64,
     pub(crate) lock: Span,
     pub(crate) release: Span,
@@ -88,7 +87,7 @@ mod tests {
     }
 
     fn hold(token: u64, lock: (u64, u64), release: (u64, u64)) -> Hold {
-        Hold { owner: 0, token, lock: span(lock.0, lock.1), release: span(release.0, release.1) }
+        Hold { token, lock: span(lock.0, lock.1), release: span(release.0, release.1) }
     }
 
     #[test]

@@ -135,7 +135,7 @@ pub(crate) async fn a_history_fits_a_mutex_that_knows_its_owner(stage: Stage) {
                 let token = guard.token();
                 let (released, release) = spanned(guard.release()).await;
                 assert_eq!(released.unwrap(), Release::Freed);
-                history.held(Hold { owner, token, lock, release });
+                history.held(Hold { token, lock, release });
             }
         });
     }

@@ -32,7 +32,7 @@ pub(crate) async fn a_killed_holders_lock_is_free_at_once(stage: Stage) {
     taker.kill().await;
     assert!(stage.freed_by_crash() < ttl, "the bound of the engine is shorter than the lease");
     let next = tokio::time::timeout(stage.freed_by_crash(), stage.mutex(&locks, "x").ttl(ttl).lock()).await;
-    next.expect("the crash is noticed").unwrap();
+    drop(next.expect("the crash is noticed").unwrap());
 }
 
 pub(crate) async fn a_killed_waiter_blocks_nobody(stage: Stage) {
@@ -45,7 +45,7 @@ pub(crate) async fn a_killed_waiter_blocks_nobody(stage: Stage) {
     taker.kill().await;
     guard.release().await.unwrap();
     let next = tokio::time::timeout(stage.freed_by_crash(), stage.mutex(&locks, "x").lock()).await;
-    next.expect("in time").unwrap();
+    drop(next.expect("in time").unwrap());
 }
 
 pub(crate) async fn a_holder_that_stood_still_finds_out_at_its_first_look(stage: Stage) {
@@ -139,7 +139,7 @@ pub(crate) async fn a_vanished_holder_is_freed_in_bounds(stage: Stage) {
             // Renewals that arrive although their answers do not keep it until its holder gives up.
             let bound = stage.ttl() + stage.freed_by_lease();
             let next = tokio::time::timeout(bound, stage.mutex(&b, &name).lock()).await;
-            next.unwrap_or_else(|_| panic!("{cut:?}: not free within {bound:?}")).unwrap();
+            drop(next.unwrap_or_else(|_| panic!("{cut:?}: not free within {bound:?}")).unwrap());
         }
     });
     futures_util::future::join_all(each).await;

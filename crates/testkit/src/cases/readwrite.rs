@@ -94,7 +94,7 @@ pub(crate) async fn a_waiting_writer_is_not_starved_by_new_readers(stage: Stage)
     let writer = tokio::time::timeout(LONG, writer).await.expect("the writer is next").unwrap().unwrap();
     assert!(!late.is_finished(), "a reader is in with a writer");
     drop(writer);
-    tokio::time::timeout(LONG, late).await.expect("then the reader").unwrap().unwrap();
+    drop(tokio::time::timeout(LONG, late).await.expect("then the reader").unwrap().unwrap());
 }
 
 pub(crate) async fn a_downgrade_leaves_no_gap(stage: Stage) {
@@ -118,7 +118,7 @@ pub(crate) async fn a_downgrade_leaves_no_gap(stage: Stage) {
     other.release().await.unwrap();
     assert!(!writing.is_finished(), "a writer is in with a reader");
     reader.release().await.unwrap();
-    tokio::time::timeout(LONG, writing).await.expect("then the writer").unwrap().unwrap();
+    drop(tokio::time::timeout(LONG, writing).await.expect("then the writer").unwrap().unwrap());
 }
 
 pub(crate) async fn one_reader_that_vanishes_frees_only_itself(stage: Stage) {
@@ -134,7 +134,7 @@ pub(crate) async fn one_reader_that_vanishes_frees_only_itself(stage: Stage) {
     alive.check().expect("the other reader stays");
     alive.release().await.unwrap();
     let in_time = tokio::time::timeout(stage.freed_by_lease(), writing).await;
-    in_time.expect("the dead reader blocks nobody").unwrap().unwrap();
+    drop(in_time.expect("the dead reader blocks nobody").unwrap().unwrap());
     assert_eq!(dead.check().unwrap_err().kind(), Kind::Lost);
 }
 

@@ -19,7 +19,7 @@ pub(crate) async fn what_an_administrator_deletes_is_told(stage: Stage) {
     assert!(matches!(loss, Loss::Gone | Loss::Expired), "{loss:?}");
     assert_eq!(guard.check().unwrap_err().kind(), Kind::Lost);
     let next = tokio::time::timeout(stage.freed_by_lease(), stage.mutex(&b, "x").lock()).await;
-    next.expect("the name can be locked again").unwrap();
+    drop(next.expect("the name can be locked again").unwrap());
 }
 
 pub(crate) async fn a_waiter_that_was_deleted_gets_in_line_again(stage: Stage) {
@@ -30,7 +30,7 @@ pub(crate) async fn a_waiter_that_was_deleted_gets_in_line_again(stage: Stage) {
     stage.until_waiting(&a, "x", 1).await;
     stage.subject().saboteur().expect("needed").remove(&stage.checked("x")).await;
     let next = tokio::time::timeout(stage.freed_by_lease() + stage.ttl(), waiter).await;
-    next.expect("it is not stranded").unwrap().unwrap();
+    drop(next.expect("it is not stranded").unwrap().unwrap());
     drop(guard);
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn a_server_that_is_down_at_the_start_is_a_clear_error(stage: S
     assert!(matches!(error.kind(), Kind::Unreachable | Kind::TimedOut), "{error}");
     own.server.start().await;
     let locks = stage.client().await;
-    stage.mutex(&locks, "x").lock().await.expect("it is there now");
+    drop(stage.mutex(&locks, "x").lock().await.expect("it is there now"));
 }
 
 pub(crate) async fn a_restart_keeps_a_lock_or_tells_of_its_loss(stage: Stage) {
@@ -94,7 +94,7 @@ pub(crate) async fn a_server_that_stands_still_costs_the_lock_in_time(stage: Sta
     own.server.resume().await;
     drop(guard);
     let next = tokio::time::timeout(LONG, stage.mutex(&locks, "x").lock()).await;
-    next.expect("it works again").unwrap();
+    drop(next.expect("it works again").unwrap());
 }
 
 pub(crate) async fn an_election_shorter_than_a_lease_loses_nothing(stage: Stage) {

@@ -46,7 +46,7 @@ pub(crate) async fn an_endless_wait_wakes_on_release(stage: Stage) {
     guard.release().await.unwrap();
     // Whoever only asks does so at least twice a lease.
     let woken = tokio::time::timeout(stage.ttl() / 2 + BUSY_MACHINE, waiter).await;
-    woken.expect("woken by the release").unwrap().unwrap();
+    drop(woken.expect("woken by the release").unwrap().unwrap());
 }
 
 pub(crate) async fn a_waiter_is_told_of_its_turn(stage: Stage) {
@@ -82,7 +82,7 @@ pub(crate) async fn a_cancelled_waiter_leaves_no_place(stage: Stage) {
     eventually(BUSY_MACHINE, "a cancelled waiter leaves the line", gone).await;
     guard.release().await.unwrap();
     let next = tokio::time::timeout(stage.ttl() / 2 + BUSY_MACHINE, behind).await;
-    next.expect("the one behind it is next").unwrap().unwrap();
+    drop(next.expect("the one behind it is next").unwrap().unwrap());
 }
 
 pub(crate) async fn a_wait_that_is_over_sends_nothing(stage: Stage) {
