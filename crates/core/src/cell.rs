@@ -7,6 +7,7 @@ use crate::client::Client;
 use crate::engine::{Cell, Write, Written};
 use crate::error::{Error, Happened, Kind, Result};
 use crate::options::Named;
+use crate::random;
 
 /// How often a write whose reply was lost is asked about again.
 const ASK_AGAIN: u32 = 3;
@@ -107,7 +108,7 @@ impl CellHandle {
                 // Never in lockstep: whoever lost the race sleeps for a random time.
                 Written::Changed { .. } => {
                     let pause = longest * attempt / attempts;
-                    tokio::time::sleep(pause.mul_f64(rand::random())).await;
+                    tokio::time::sleep(pause.mul_f64(random::fraction())).await;
                 }
             }
         }
@@ -117,7 +118,7 @@ impl CellHandle {
 
     async fn put(&self, value: Vec<u8>, if_version: Option<u64>) -> Result<Written> {
         let name = self.name.get()?;
-        let write = Write { id: rand::random(), value, if_version, token: self.token };
+        let write = Write { id: random::bytes(), value, if_version, token: self.token };
         let mut doubt: Option<Error> = None;
         for attempt in 1.. {
             match self.client.call("write", Some(&name), self.client.front.write(&name, &write)).await {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::error::{Error, Kind, Result};
 use crate::name::Name;
 use crate::owner::Owner;
+use crate::random;
 
 /// The identity of a claim: 128 random bits, made before anything is sent.
 ///
@@ -20,7 +21,7 @@ impl ClaimId {
     /// A new identity from the operating system's randomness.
     #[must_use]
     pub fn random() -> Self {
-        Self(rand::random())
+        Self(random::bytes())
     }
 
     /// The identity an engine has stored.
@@ -114,7 +115,7 @@ pub struct Claim {
     pub ttl: Duration,
     /// A word for people who look at the line.
     pub note: Option<Arc<str>>,
-    /// The grant's token must not be smaller than this: [`Quorum` writes its token back with it.
+    /// The grant's token must not be smaller than this: [`Quorum`](crate::Quorum) writes its token back with it.
     pub floor: u64,
     /// Nobody will renew this claim again: it keeps the name busy until its lease ends, also when its client is gone.
     pub lingers: bool,

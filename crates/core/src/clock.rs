@@ -1,8 +1,11 @@
 //! Time: the boot clock, and a stand-in for it that tests can steer.
 
+use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// A point in time on the machine's boot clock, which runs on while the machine sleeps and is never set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,15 +116,25 @@ fn boot_now() -> Moment {
     Moment(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Counted from the runtime's first look at the clock, an hour in, so that no simulated moment is near [`Moment::PAST`].
+thread_local! {
+    /// When the simulated clock of this thread began.
+    static START: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// The simulated clock of this thread begins now, on the present runtime's clock.
+pub(crate) fn start_simulated() {
+    START.set(Some(Instant::now()));
+}
+
+/// Begins an hour in, so that no simulated moment is near [`Moment::PAST`].
 fn simulated_now() -> Moment {
-    use tokio::time::Instant;
-    thread_local! {
-        static START: Instant = Instant::now();
-    }
-    const HOUR: u64 = 3600 * 1_000_000_000;
-    let elapsed = START.with(|start| Instant::now().saturating_duration_since(*start));
-    Moment(HOUR + u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX - HOUR))
+    const HOUR: Duration = Duration::from_secs(3600);
+    let now = Instant::now();
+    let start = START.get().unwrap_or_else(|| {
+        START.set(Some(now));
+        now
+    });
+    Moment::PAST + HOUR + now.saturating_duration_since(start)
 }
 
 #[cfg(test)]

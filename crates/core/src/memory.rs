@@ -111,6 +111,7 @@ impl Engine for Memory {
                 return Ok(None);
             };
             tokio::select! {
+                biased;
                 () = woken.notified() => {
                     let standing = self.with_lane(&claim.name, |lane, _| lane.standing(&claim.id));
                     return Ok(standing.filter(|standing| matches!(standing, Standing::Granted { .. })));

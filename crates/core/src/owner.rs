@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::random;
+
 /// Who claims: for reentrancy, and for people who look at a line.
 ///
 /// Two claims of the same owner (the same value or a clone of it) on one client share a hold; two owners exclude each
@@ -25,7 +27,7 @@ impl Owner {
     /// A new owner with a label for people.
     #[must_use]
     pub fn new(label: impl AsRef<str>) -> Self {
-        Self { id: rand::random(), label: label.as_ref().into() }
+        Self { id: u128::from_ne_bytes(random::bytes()), label: label.as_ref().into() }
     }
 
     /// This process, as `host:pid`: the label of claims for which nobody gave an owner.

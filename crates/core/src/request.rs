@@ -92,6 +92,7 @@ impl Request {
                     Err(_) => return Ok(None),
                 },
                 _ => tokio::select! {
+                    biased;
                     held = seat.lock() => held,
                     () = self.client.clock.sleep_until(deadline) => return Ok(None),
                 },

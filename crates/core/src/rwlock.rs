@@ -107,7 +107,7 @@ impl WriteGuard {
         if let Err(error) = self.0.check() {
             return Err((self, error));
         }
-        let reader = Claim { weight: kind::READER, ..hold.claim.clone() };
+        let reader = Claim { weight: kind::READER, floor: self.0.token(), ..hold.claim.clone() };
         let client = &held.client;
         match client.call("downgrade", Some(&name), client.front.claim(&reader)).await {
             Ok(Standing::Granted { token }) if token == self.0.token() => {

@@ -21,3 +21,9 @@ mod url;
 pub use connect::{connect, connector, schemes};
 pub use lockhouse_core::*;
 pub use url::EngineUrl;
+
+/// The README's example runs as a doc test.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../README.md")]
+#[derive(Debug)]
+pub struct Readme;
