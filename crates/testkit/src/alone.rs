@@ -14,7 +14,7 @@ const ALONE_VARIABLE: &str = "LOCKHOUSE_TEST_ALONE";
 /// # Panics
 /// When it fails there.
 pub(crate) async fn alone(stage: &Stage) -> bool {
-    #[allow(clippy::disallowed_methods, reason = "the only word that the suite can give to a process of the harness")]
+    #[expect(clippy::disallowed_methods, reason = "the only word that the suite can give to a process of the harness")]
     if std::env::var_os(ALONE_VARIABLE).is_some() {
         return true;
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +11,8 @@ use lockhouse_core::{
     Cell, Claim, Connector, Engine, Error, Guarantees, Kind, Line, Name, PublicId, Renewal, Result, Side, Standing,
     Withdrawal, Write, Written,
 };
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
 
 use crate::wire::{Cut, Wire};
 
@@ -65,13 +66,16 @@ pub struct Gate {
 struct Switches {
     modes: watch::Sender<HashMap<(Side, Verb), Mode>>,
     calls: Mutex<HashMap<(Side, Verb), u64>>,
+    /// Requests on their way.
+    stragglers: Mutex<JoinSet<()>>,
 }
 
 impl Gate {
     /// A gate, and the connector behind it.
     #[must_use]
     pub fn around(inner: Arc<dyn Connector>) -> (Self, Gated) {
-        let switches = Switches { modes: watch::Sender::default(), calls: Mutex::default() };
+        let switches =
+            Switches { modes: watch::Sender::default(), calls: Mutex::default(), stragglers: Mutex::default() };
         let gate = Self { switches: Arc::new(switches) };
         (gate.clone(), Gated { inner, gate })
     }
@@ -103,6 +107,10 @@ impl Gate {
     #[must_use]
     pub fn all_calls(&self) -> u64 {
         Verb::ALL.into_iter().map(|verb| self.calls(verb)).sum()
+    }
+
+    fn stragglers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.switches.stragglers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn pass<T: Send + 'static>(
@@ -139,7 +147,12 @@ impl Gate {
                     tokio::time::sleep(delay).await;
                     call.await
                 };
-                tokio::spawn(straggler).await.expect("an engine does not panic")
+                let (tell, answer) = oneshot::channel();
+                self.stragglers().spawn(async move {
+                    // Nobody may be listening any more: that is what a straggler is.
+                    let _ = tell.send(straggler.await);
+                });
+                answer.await.expect("an engine does not panic")
             }
         }
     }

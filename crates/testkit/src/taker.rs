@@ -23,7 +23,7 @@ pub(crate) const MARK: &str = "taker> ";
 /// # Panics
 /// When it is told something that it does not understand.
 pub fn serve(connect: impl Fn(String) -> Pin<Box<dyn Future<Output = Locks>>>) {
-    #[allow(clippy::disallowed_methods, reason = "the only word that the suite can give to a process of the harness")]
+    #[expect(clippy::disallowed_methods, reason = "the only word that the suite can give to a process of the harness")]
     let Ok(url) = std::env::var(URL_VARIABLE) else { return };
     block_on(async {
         let (tell, mut commands) = mpsc::unbounded_channel();

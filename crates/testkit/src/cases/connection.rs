@@ -4,6 +4,7 @@ use lockhouse_core::{Clock, Happened, Kind};
 
 use crate::eventually::eventually;
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
 use crate::wire::Cut;
 
 /// The longest that one request may take, as the client documents it.
@@ -67,7 +68,7 @@ pub(crate) async fn a_waiter_is_told_of_its_turn_after_a_reconnect(stage: Stage)
     for cut in [Cut::Closed, Cut::Reset] {
         let guard = stage.mutex(&b, "x").ttl(lease).lock().await.unwrap();
         let mutex = stage.mutex(&a, "x").ttl(lease);
-        let waiter = tokio::spawn(async move { mutex.lock().await });
+        let waiter = spawn(async move { mutex.lock().await });
         stage.until_waiting(&b, "x", 1).await;
         wire.cut(cut);
         tokio::time::sleep(BUSY_MACHINE / 2).await;

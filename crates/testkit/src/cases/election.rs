@@ -4,6 +4,7 @@ use lockhouse_core::{Kind, Leader, Locks};
 
 use crate::eventually::eventually;
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
 use crate::wire::Cut;
 
 fn election(stage: &Stage, locks: &Locks, note: &str) -> lockhouse_core::Election {
@@ -17,7 +18,7 @@ pub(crate) async fn one_leads_and_all_can_see_who(stage: Stage) {
     let leader: Leader = election(&stage, &b, "b").leader().await.unwrap().expect("a leads");
     assert_eq!((leader.note.as_deref(), leader.token), (Some("a"), term.token()));
     let candidate = election(&stage, &b, "b");
-    let second = tokio::spawn(async move { candidate.campaign().await });
+    let second = spawn(async move { candidate.campaign().await });
     stage.until_waiting(&a, "x", 1).await;
     assert_eq!(election(&stage, &b, "b").leader().await.unwrap().expect("a leads").token, term.token());
     let first_term = term.token();
@@ -51,7 +52,7 @@ pub(crate) async fn a_candidate_that_gives_up_leaves_the_line(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let term = election(&stage, &a, "a").campaign().await.unwrap();
     let candidate = election(&stage, &b, "b");
-    let campaign = tokio::spawn(async move { candidate.campaign().await });
+    let campaign = spawn(async move { candidate.campaign().await });
     stage.until_waiting(&a, "x", 1).await;
     campaign.abort();
     eventually(BUSY_MACHINE, "it leaves the line", async || stage.count(&a, "x").await == (1, 0)).await;

@@ -7,6 +7,7 @@ use lockhouse_core::{Clock, Kind, Loss, MAX_TTL, MIN_TTL, Patience};
 use crate::eventually::eventually;
 use crate::gate::{Mode, Verb};
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
 use crate::wire::Cut;
 
 pub(crate) async fn a_claim_that_nobody_renews_frees_itself(stage: Stage) {
@@ -87,7 +88,7 @@ pub(crate) async fn a_loss_is_told_before_anybody_else_gets_in(stage: Stage) {
             let name = format!("{cut:?}");
             let guard = stage.mutex(&a, &name).lock().await.unwrap();
             let mutex = stage.mutex(&b, &name);
-            let next = tokio::spawn(async move {
+            let next = spawn(async move {
                 let guard = mutex.lock().await.unwrap();
                 (Clock::Boot.now(), guard)
             });
@@ -106,7 +107,7 @@ pub(crate) async fn a_waiter_whose_lease_ended_is_not_told_granted(stage: Stage)
     let (a, (b, wire), c) = (stage.client().await, stage.cuttable().await, stage.client().await);
     let first = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
     wire.cut(Cut::Silent);
     eventually(stage.freed_by_lease(), "the waiter's lease ends", async || stage.count(&a, "x").await.1 == 0).await;
@@ -184,7 +185,7 @@ pub(crate) async fn a_waiter_is_kept_in_line(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
     let place = stage.line(&a, "x").await.expect("held").places[1].id;
     tokio::time::sleep(stage.ttl() * 2).await;

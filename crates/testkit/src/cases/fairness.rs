@@ -5,20 +5,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lockhouse_core::{Kind, Mutex};
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use crate::inside::Inside;
 use crate::stage::{LONG, Stage};
+use crate::task::spawn;
 use crate::wire::Cut;
 
 /// Waits for the lock, says who it is when it has it, and lets go.
-fn waits(mutex: Mutex, who: u32, order: &mpsc::UnboundedSender<u32>) -> JoinHandle<()> {
+fn waits(tasks: &mut JoinSet<()>, mutex: Mutex, who: u32, order: &mpsc::UnboundedSender<u32>) {
     let order = order.clone();
-    tokio::spawn(async move {
+    tasks.spawn(async move {
         let guard = mutex.lock().await.unwrap();
         order.send(who).unwrap();
         guard.release().await.unwrap();
-    })
+    });
 }
 
 async fn collect(mut order: mpsc::UnboundedReceiver<u32>) -> Vec<u32> {
@@ -33,9 +34,10 @@ pub(crate) async fn first_come_first_served(stage: Stage) {
     let observer = stage.client().await;
     let blocker = stage.mutex(&observer, "x").lock().await.unwrap();
     let (tell, order) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
     for who in 0..8 {
         let locks = stage.client().await;
-        waits(stage.mutex(&locks, "x"), who, &tell);
+        waits(&mut tasks, stage.mutex(&locks, "x"), who, &tell);
         stage.until_waiting(&observer, "x", who as usize + 1).await;
     }
     drop(tell);
@@ -47,11 +49,11 @@ pub(crate) async fn a_dead_waiter_at_the_head_is_skipped(stage: Stage) {
     let (observer, (dying, wire)) = (stage.client().await, stage.cuttable().await);
     let blocker = stage.mutex(&observer, "x").lock().await.unwrap();
     let mutex = stage.mutex(&dying, "x");
-    let dead = tokio::spawn(async move { mutex.lock().await });
+    let dead = spawn(async move { mutex.lock().await });
     stage.until_waiting(&observer, "x", 1).await;
     let next = stage.client().await;
     let mutex = stage.mutex(&next, "x");
-    let second = tokio::spawn(async move { mutex.lock().await });
+    let second = spawn(async move { mutex.lock().await });
     stage.until_waiting(&observer, "x", 2).await;
     wire.cut(Cut::Silent);
     blocker.release().await.unwrap();
@@ -85,9 +87,10 @@ pub(crate) async fn who_comes_back_stands_behind_those_who_wait(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let (tell, order) = mpsc::unbounded_channel();
-    waits(stage.mutex(&b, "x"), 1, &tell);
+    let mut tasks = JoinSet::new();
+    waits(&mut tasks, stage.mutex(&b, "x"), 1, &tell);
     stage.until_waiting(&a, "x", 1).await;
-    waits(stage.mutex(&a, "x"), 2, &tell);
+    waits(&mut tasks, stage.mutex(&a, "x"), 2, &tell);
     stage.until_waiting(&a, "x", 2).await;
     drop(tell);
     guard.release().await.unwrap();
@@ -98,8 +101,9 @@ pub(crate) async fn a_higher_priority_goes_ahead_of_waiters_and_not_of_holders(s
     let observer = stage.client().await;
     let blocker = stage.mutex(&observer, "x").lock().await.unwrap();
     let (tell, order) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
     for (waiting, (who, priority)) in [(1, 0), (2, -5), (3, 7), (4, 0), (5, 7)].into_iter().enumerate() {
-        waits(stage.mutex(&observer, "x").priority(priority), who, &tell);
+        waits(&mut tasks, stage.mutex(&observer, "x").priority(priority), who, &tell);
         stage.until_waiting(&observer, "x", waiting + 1).await;
     }
     drop(tell);

@@ -4,6 +4,7 @@ use lockhouse_core::{Clock, Kind, Locks, Written};
 
 use crate::eventually::eventually;
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
 use crate::wire::Cut;
 
 pub(crate) async fn a_killed_holders_lock_is_free_in_time(stage: Stage) {
@@ -15,7 +16,7 @@ pub(crate) async fn a_killed_holders_lock_is_free_in_time(stage: Stage) {
     tokio::time::sleep(stage.ttl() * 3 / 2).await;
     assert!(stage.mutex(&locks, "x").try_lock().await.unwrap().is_none(), "it lives");
     let mutex = stage.mutex(&locks, "x");
-    let next = tokio::spawn(async move { mutex.lock().await });
+    let next = spawn(async move { mutex.lock().await });
     stage.until_waiting(&locks, "x", 1).await;
     taker.kill().await;
     let next = tokio::time::timeout(stage.freed_by_crash(), next).await.expect("in time").unwrap().unwrap();
@@ -149,7 +150,7 @@ pub(crate) async fn an_evicted_holder_is_told_before_anybody_gets_in(stage: Stag
     let (a, b) = (stage.client().await, stage.client().await);
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
-    let next = tokio::spawn(async move {
+    let next = spawn(async move {
         let guard = mutex.lock().await.unwrap();
         (Clock::Boot.now(), guard)
     });
@@ -180,7 +181,7 @@ pub(crate) async fn an_evicted_waiter_is_told(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
     let place = stage.line(&a, "x").await.expect("held").places[1].id;
     assert!(a.evict(stage.name("x"), place).await.unwrap(), "there is such a claim");

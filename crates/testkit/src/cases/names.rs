@@ -5,6 +5,7 @@ use std::time::Duration;
 use lockhouse_core::{Kind, MAX_NAME_BYTES};
 
 use crate::stage::Stage;
+use crate::task::spawn;
 
 /// What an engine might mistake for one another, or for an instruction.
 const ODD: &[&str] = &[
@@ -128,7 +129,7 @@ pub(crate) async fn a_survey_shows_who_holds_and_who_waits(stage: Stage) {
     let guard =
         stage.mutex(&a, "x").owner(&alice).note("the nightly report; 'quoted', \u{1f512}").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x").note("next");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
     let line = stage.line(&b, "x").await.expect("held");
     assert_eq!((line.capacity, line.places.len()), (1, 2));

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use crate::eventually::eventually;
 use crate::inside::Inside;
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
 use crate::wire::Cut;
 
 fn rwlock(stage: &Stage, locks: &Locks, name: &str) -> RwLock {
@@ -84,11 +85,11 @@ pub(crate) async fn a_waiting_writer_is_not_starved_by_new_readers(stage: Stage)
     let (a, b) = (stage.client().await, stage.client().await);
     let first = rwlock(&stage, &a, "x").read().await.unwrap();
     let lock = rwlock(&stage, &b, "x");
-    let writer = tokio::spawn(async move { lock.write().await });
+    let writer = spawn(async move { lock.write().await });
     stage.until_waiting(&a, "x", 1).await;
     assert!(rwlock(&stage, &a, "x").try_read().await.unwrap().is_none(), "a new reader passed a waiting writer");
     let lock = rwlock(&stage, &a, "x");
-    let late = tokio::spawn(async move { lock.read().await });
+    let late = spawn(async move { lock.read().await });
     stage.until_waiting(&a, "x", 2).await;
     first.release().await.unwrap();
     let writer = tokio::time::timeout(LONG, writer).await.expect("the writer is next").unwrap().unwrap();
@@ -102,10 +103,10 @@ pub(crate) async fn a_downgrade_leaves_no_gap(stage: Stage) {
     let writer = rwlock(&stage, &a, "x").write().await.unwrap();
     let token = writer.token();
     let lock = rwlock(&stage, &b, "x");
-    let reading = tokio::spawn(async move { lock.read().await });
+    let reading = spawn(async move { lock.read().await });
     stage.until_waiting(&a, "x", 1).await;
     let lock = rwlock(&stage, &b, "x");
-    let writing = tokio::spawn(async move { lock.write().await });
+    let writing = spawn(async move { lock.write().await });
     stage.until_waiting(&a, "x", 2).await;
     let reader = writer.downgrade().await.expect("a writer becomes a reader");
     assert_eq!(reader.token(), token, "the token stays");
@@ -127,7 +128,7 @@ pub(crate) async fn one_reader_that_vanishes_frees_only_itself(stage: Stage) {
     let alive = rwlock(&stage, &b, "x").read().await.unwrap();
     wire.cut(Cut::Silent);
     let lock = rwlock(&stage, &c, "x");
-    let writing = tokio::spawn(async move { lock.write().await });
+    let writing = spawn(async move { lock.write().await });
     let one_left = async || stage.count(&b, "x").await == (1, 1);
     eventually(stage.freed_by_lease(), "the dead reader leaves", one_left).await;
     assert!(!writing.is_finished(), "a writer is in with a reader");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lockhouse_core::{Kind, Owner, Release};
 
 use crate::stage::Stage;
+use crate::task::spawn;
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -67,7 +68,7 @@ pub(crate) async fn tasks_of_one_owner_share_one_claim(stage: Stage) {
     let tasks: Vec<_> = (0..5)
         .map(|_| {
             let mutex = mutex.clone();
-            tokio::spawn(async move { mutex.lock().await })
+            spawn(async move { mutex.lock().await })
         })
         .collect();
     stage.until_waiting(&b, "x", 1).await;

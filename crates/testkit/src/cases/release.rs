@@ -7,6 +7,7 @@ use lockhouse_core::{Clock, Happened, Kind, Patience, Release, Renewal, Standing
 use crate::eventually::eventually;
 use crate::gate::{Mode, Verb};
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
 use crate::wire::Cut;
 
 pub(crate) async fn releasing_what_is_not_held_says_so(stage: Stage) {
@@ -144,7 +145,7 @@ pub(crate) async fn closing_a_client_gives_everything_back(stage: Stage) {
     let held = stage.mutex(&a, "x").lock().await.unwrap();
     let blocker = stage.mutex(&b, "y").lock().await.unwrap();
     let mutex = stage.mutex(&a, "y");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = spawn(async move { mutex.lock().await });
     stage.until_waiting(&b, "y", 1).await;
     a.clone().close(LONG).await.unwrap();
     assert_eq!(held.check().unwrap_err().kind(), Kind::Lost);

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::inside::Inside;
 use crate::stage::{LONG, Stage};
+use crate::task::spawn;
 use crate::wire::Cut;
 
 fn semaphore(stage: &Stage, locks: &Locks, permits: u32) -> Semaphore {
@@ -100,7 +101,7 @@ pub(crate) async fn a_large_request_is_not_starved_by_small_ones(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let first = semaphore(&stage, &a, 3).acquire(2).await.unwrap();
     let large = semaphore(&stage, &b, 3);
-    let large = tokio::spawn(async move { large.acquire(3).await });
+    let large = spawn(async move { large.acquire(3).await });
     stage.until_waiting(&a, "x", 1).await;
     // One permit is free, and would always be taken by somebody small.
     assert!(semaphore(&stage, &a, 3).try_acquire(1).await.unwrap().is_none(), "a small one passed a large one");

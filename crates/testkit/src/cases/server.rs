@@ -5,6 +5,7 @@ use lockhouse_core::{Kind, Locks, Loss};
 use crate::eventually::eventually;
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
 use crate::subject::{OwnServer, Shared};
+use crate::task::spawn;
 
 async fn own(stage: &Stage) -> (Stage, OwnServer) {
     let own = stage.subject().own_server().await.expect("needed");
@@ -26,7 +27,7 @@ pub(crate) async fn a_waiter_that_was_deleted_gets_in_line_again(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
     stage.subject().saboteur().expect("needed").remove(&stage.checked("x")).await;
     let next = tokio::time::timeout(stage.freed_by_lease() + stage.ttl(), waiter).await;

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use crate::gate::{Mode, Verb};
 use crate::inside::Inside;
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
 
 pub(crate) async fn all_are_taken_and_given_back(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
@@ -46,7 +47,7 @@ pub(crate) async fn an_error_at_any_gives_back_the_rest(stage: Stage) {
     gate.set(Verb::Claim, Mode::Late(Duration::from_millis(30)));
     let several = a.several(names).ttl(stage.ttl());
     let before = gate.calls(Verb::Claim);
-    let taking = tokio::spawn(async move { several.try_lock().await });
+    let taking = spawn(async move { several.try_lock().await });
     crate::eventually::eventually(LONG, "the second is asked for", async || gate.calls(Verb::Claim) >= before + 2)
         .await;
     gate.set(Verb::Claim, Mode::Fail);

@@ -7,6 +7,7 @@ use lockhouse_core::{Clock, Happened, Kind};
 use crate::eventually::eventually;
 use crate::gate::{Mode, Verb};
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
 
 pub(crate) async fn no_patience_returns_at_once(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
@@ -41,7 +42,7 @@ pub(crate) async fn an_endless_wait_wakes_on_release(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
     guard.release().await.unwrap();
     // Whoever only asks does so at least twice a lease.
@@ -56,7 +57,7 @@ pub(crate) async fn a_waiter_is_told_of_its_turn(stage: Stage) {
     for release in [true, false] {
         let guard = stage.mutex(&a, "x").ttl(lease).lock().await.unwrap();
         let mutex = stage.mutex(&b, "x").ttl(lease);
-        let waiter = tokio::spawn(async move { mutex.lock().await });
+        let waiter = spawn(async move { mutex.lock().await });
         stage.until_waiting(&a, "x", 1).await;
         if release {
             guard.release().await.unwrap();
@@ -72,10 +73,10 @@ pub(crate) async fn a_cancelled_waiter_leaves_no_place(stage: Stage) {
     let (a, b, c) = (stage.client().await, stage.client().await, stage.client().await);
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
-    let cancelled = tokio::spawn(async move { mutex.lock().await });
+    let cancelled = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
     let mutex = stage.mutex(&c, "x");
-    let behind = tokio::spawn(async move { mutex.lock().await });
+    let behind = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 2).await;
     cancelled.abort();
     let gone = async || stage.count(&a, "x").await == (1, 1);
@@ -113,7 +114,7 @@ pub(crate) async fn a_patient_claim_asks_again_after_a_lost_reply(stage: Stage) 
     let ((a, gate), b) = (stage.gated().await, stage.client().await);
     gate.set(Verb::Claim, Mode::LoseReply);
     let mutex = stage.mutex(&a, "x");
-    let patient = tokio::spawn(async move { mutex.lock().await });
+    let patient = spawn(async move { mutex.lock().await });
     eventually(LONG, "it asks again", async || gate.calls(Verb::Claim) >= 2).await;
     gate.set(Verb::Claim, Mode::Pass);
     let guard = tokio::time::timeout(LONG, patient).await.expect("granted in the end").unwrap().unwrap();
@@ -127,7 +128,7 @@ pub(crate) async fn a_lost_wake_up_strands_nobody(stage: Stage) {
     gate.set(Verb::Moved, Mode::Hang);
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
     guard.release().await.unwrap();
     let found_out = tokio::time::timeout(stage.ttl() + BUSY_MACHINE, waiter).await;
@@ -138,7 +139,7 @@ pub(crate) async fn a_lost_wake_up_strands_nobody(stage: Stage) {
 pub(crate) async fn a_panic_frees_the_lock(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let mutex = stage.mutex(&a, "x");
-    let panicked = tokio::spawn(async move {
+    let panicked = spawn(async move {
         let _guard = mutex.lock().await.unwrap();
         // Not `panic!`, which would print a message that looks like a failure of the suite's.
         std::panic::resume_unwind(Box::new("a panic of the user's"));
