@@ -104,7 +104,8 @@ fn listen_again(address: SocketAddr) -> std::io::Result<TcpListener> {
 /// One connection, until either end closes it or it is cut.
 async fn connection(client: TcpStream, server: SocketAddr, mut cut: watch::Receiver<Option<Cut>>) {
     // A connection that is made while nothing gets through is accepted by the machine, and then hears nothing.
-    let open = cut.wait_for(|cut| matches!(cut, None | Some(Cut::Closed | Cut::Reset | Cut::Deaf))).await.map(|cut| *cut);
+    let open =
+        cut.wait_for(|cut| matches!(cut, None | Some(Cut::Closed | Cut::Reset | Cut::Deaf))).await.map(|cut| *cut);
     match open {
         Ok(Some(Cut::Reset)) => return reset(&client),
         Ok(Some(Cut::Closed)) | Err(_) => return,
