@@ -11,7 +11,7 @@ use crate::inside::Inside;
 use crate::stage::{BUSY_MACHINE, LONG, Raw, Stage};
 
 pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
-    if !alone(&stage).await {
+    if !alone(stage.test()).await {
         return;
     }
     let (a, b) = (stage.client().await, stage.client().await);
@@ -145,7 +145,7 @@ async fn hand_over(stage: &Stage, raw: &Raw, waiters: usize) -> Duration {
 }
 
 pub(crate) async fn a_grant_costs_the_same_however_many_wait(stage: Stage) {
-    if !alone(&stage).await {
+    if !alone(stage.test()).await {
         return;
     }
     let raw = stage.raw().await;
