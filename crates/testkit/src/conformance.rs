@@ -21,23 +21,32 @@ const LONGEST_CASE: Duration = Duration::from_secs(180);
 #[macro_export]
 macro_rules! conformance {
     ($subject:expr) => {
-        fn entry() -> Option<&'static str> {
-            None
+        mod conformance {
+            #[allow(unused_imports, reason = "the subject's expression may need them")]
+            use super::*;
+
+            fn taker_entry() -> Option<&'static str> {
+                None
+            }
+            $crate::every_case!(tests(|| ::std::sync::Arc::new($subject)));
         }
-        $crate::every_case!(tests(|| ::std::sync::Arc::new($subject)));
-        $crate::completeness!(|| ::std::sync::Arc::new($subject));
     };
     ($subject:expr, taker: $connect:path) => {
-        /// Not a test: what the suite starts as a separate process.
-        #[test]
-        fn taker() {
-            $crate::serve(|url| Box::pin($connect(url)));
+        mod conformance {
+            #[allow(unused_imports, reason = "the subject's expression may need them")]
+            use super::*;
+
+            /// Not a test: what the suite starts as a separate process.
+            #[test]
+            fn taker() {
+                $crate::serve(|url| Box::pin($connect(url)));
+            }
+
+            fn taker_entry() -> Option<&'static str> {
+                Some(concat!(module_path!(), "::taker"))
+            }
+            $crate::every_case!(tests(|| ::std::sync::Arc::new($subject)));
         }
-        fn entry() -> Option<&'static str> {
-            Some(concat!(module_path!(), "::taker"))
-        }
-        $crate::every_case!(tests(|| ::std::sync::Arc::new($subject)));
-        $crate::completeness!(|| ::std::sync::Arc::new($subject));
     };
 }
 
@@ -45,6 +54,13 @@ macro_rules! conformance {
 #[macro_export]
 macro_rules! tests {
     (($subject:expr) $($section:ident { $($name:ident [$($need:ident),+] $line:literal;)+ })+) => {
+        /// Nothing is promised that no case exercises, and nothing exercised that is not promised.
+        #[test]
+        fn completeness() {
+            let subject = $subject;
+            $crate::complete(subject(), taker_entry().is_some());
+        }
+
         $(mod $section {
             #[allow(unused_imports, reason = "the subject's expression may need them")]
             use super::*;
@@ -54,23 +70,10 @@ macro_rules! tests {
                 fn $name() {
                     let subject = $subject;
                     let test = concat!(module_path!(), "::", stringify!($name));
-                    $crate::run(subject(), stringify!($section), stringify!($name), test, super::entry());
+                    $crate::run(subject(), stringify!($section), stringify!($name), test, taker_entry());
                 }
             )+
         })+
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! completeness {
-    ($subject:expr) => {
-        /// Nothing is promised that no case exercises, and nothing exercised that is not promised.
-        #[test]
-        fn completeness() {
-            let subject = $subject;
-            $crate::complete(subject(), entry().is_some());
-        }
     };
 }
 
@@ -87,8 +90,8 @@ pub fn run(subject: Arc<dyn Subject>, section: &str, name: &str, test: &str, tak
         eprintln!("{}: {reason}", guarantees.engine);
         return;
     }
+    let stage = Stage::new(subject, case, without_crate(test), taker.map(without_crate));
     block_on(async {
-        let stage = Stage::new(subject, case, without_crate(test), taker.map(without_crate));
         if tokio::time::timeout(LONGEST_CASE, (case.body)(stage)).await.is_err() {
             panic!("{case:?} hangs: it was not over after {LONGEST_CASE:?}");
         }
