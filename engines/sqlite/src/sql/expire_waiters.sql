@@ -1,0 +1,1 @@
+DELETE FROM claims WHERE name = ?1 AND state IN (1, 2) AND lease_end <= ?2

@@ -1,0 +1,2 @@
+SELECT state, weight, capacity, priority, arrived, token, lease_end, client, evicted
+FROM claims WHERE name = ?1 AND state IN (0, 1, 2) AND id = ?2
