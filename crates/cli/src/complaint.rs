@@ -99,21 +99,21 @@ impl From<Error> for Complaint {
 impl From<clap::Error> for Complaint {
     /// Clap's own report is a small page; ours is two lines.
     fn from(error: clap::Error) -> Self {
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return Self::usage("there is nothing to do").help("lockhouse run NAME -- COMMAND, or lockhouse --help");
+        }
         let text = error.to_string();
         let first = text.split("\n\n").next().unwrap_or_default();
         let what = one_line(first.strip_prefix("error: ").unwrap_or(first)).replace(":;", ":");
-        let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
-        let suggested = match error.get(ContextKind::SuggestedArg) {
-            Some(ContextValue::String(arg)) => Some(arg.clone()),
-            _ => None,
-        };
-        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
-        let help = match (error.kind(), suggested, tip, usage) {
-            (_, Some(arg), _, _) => arg,
-            (ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand, None, Some(tip), _) => tip.to_owned(),
-            (_, _, _, Some(usage)) => usage.to_owned(),
-            _ => "lockhouse --help".to_owned(),
-        };
+        let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].into_iter().find_map(|kind| {
+            match error.get(kind)? {
+                ContextValue::String(word) => Some(word.clone()),
+                ContextValue::Strings(words) => words.first().cloned(),
+                _ => None,
+            }
+        });
+        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).map(str::to_owned);
+        let help = suggested.or(usage).unwrap_or_else(|| "lockhouse --help".to_owned());
         Self::usage(what).help(help)
     }
 }
