@@ -69,6 +69,15 @@ impl Complaint {
     }
 }
 
+/// A panic: our mistake, told like any other.
+pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
+    let at = panic.location().map(ToString::to_string).unwrap_or_default();
+    let what = panic.payload_as_str().unwrap_or("no reason is given");
+    Complaint::usage(format!("this is a bug of lockhouse: {what} ({at})"))
+        .help("the same command with --verbose, and report what it says")
+        .tell(false);
+}
+
 /// Causes come from elsewhere and may have lines of their own.
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")

@@ -18,7 +18,9 @@ pub(crate) struct Here {
 
 impl Here {
     pub(crate) fn new(common: Common) -> Outcome<Self> {
-        log_to_stderr(&common);
+        if common.verbose {
+            log_to_stderr();
+        }
         let config = Config::read(common.config.as_deref())?;
         let voice = Voice::new(common.json, common.quiet);
         Ok(Self { config, json: common.json, voice, engine: common.engine })
@@ -35,16 +37,11 @@ impl Here {
     }
 }
 
-/// What the client says of itself: that a renewal failed, for one. Details only when they are asked for.
-fn log_to_stderr(common: &Common) {
-    let level = match (common.quiet, common.verbose) {
-        (true, _) => tracing::Level::ERROR,
-        (_, true) => tracing::Level::DEBUG,
-        _ => tracing::Level::WARN,
-    };
+/// What the client does, step by step. What matters of it is told in our own words in any case.
+fn log_to_stderr() {
+    let log = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(std::io::stderr);
     // Set once: a second call would be a mistake of ours, and would do no harm.
-    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time();
-    let _ = log.with_target(false).with_ansi(false).try_init();
+    let _ = log.without_time().with_target(false).with_ansi(false).try_init();
 }
 
 /// How this process calls itself in a line: `alice@web-1:4711`. The process makes it different from everybody else's, so

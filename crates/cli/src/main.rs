@@ -43,6 +43,7 @@ use crate::exit::Exit;
 use crate::here::Here;
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| complaint::bug(panic)));
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == plan::WARDEN) {
         return warden::main(arguments);
@@ -78,7 +79,7 @@ fn start(cli: Cli) -> Outcome<Exit> {
 }
 
 async fn dispatch(cli: Cli) -> Outcome<Exit> {
-    let here = |common| Here::new(common);
+    let here = Here::new;
     match cli.command {
         Command::Run(args) => run::run(&here(cli.common)?, args).await,
         Command::Elect(args) => elect::elect(&here(cli.common)?, args).await,

@@ -33,7 +33,7 @@ pub(crate) fn man(args: &ManArgs) -> Outcome<Exit> {
 
 fn page(command: clap::Command) -> std::io::Result<Vec<u8>> {
     // The exit codes have a section of their own here, where readers of manual pages look for them.
-    let man = Man::new(command.after_help(""));
+    let man = Man::new(command.after_help("").version(env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
