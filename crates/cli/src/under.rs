@@ -1,6 +1,6 @@
 //! A command under its locks, from the wait to the exit code: what `run` and `elect` have in common.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lockhouse::{Locks, Loss};
 use rustix::process::Signal;
@@ -74,13 +74,14 @@ impl Under<'_> {
                 None => return Ok(After::Busy(self.busy(locks).await)),
             },
         };
+        let taken_at = Instant::now();
         let environment = self.environment(&holding);
         let ran = child::run(&self.orders, &environment, &holding, &mut self.signals).await;
-        self.finish(locks, holding, ran).await
+        self.finish(locks, holding, ran, taken_at).await
     }
 
     /// Gives the locks back, and finds out whether they were held to the end.
-    async fn finish(&self, locks: &Locks, holding: Holding, ran: Outcome<Ran>) -> Outcome<After> {
+    async fn finish(&self, locks: &Locks, holding: Holding, ran: Outcome<Ran>, taken_at: Instant) -> Outcome<After> {
         let lost_by_now = holding.lost_by_now().await;
         let names: Vec<String> = holding.claims().iter().map(|(claim, _)| claim.name.clone()).collect();
         let names = names.join(", ");
@@ -95,7 +96,7 @@ impl Under<'_> {
         if lost.is_none() && !ran.stopped {
             return Ok(After::Ended(ran.exit));
         }
-        let why = why(locks, lost.as_ref()).await;
+        let why = self.why(locks, lost.as_ref(), taken_at).await;
         let name = lost.map_or(names, |lost| lost.claim.name);
         if self.orders.on_lost == OnLost::Ignore {
             let text = format!("the lock {name} was lost while the command ran: {why}");
@@ -147,16 +148,18 @@ impl Under<'_> {
         }
         environment
     }
-}
 
-/// Why a lock was lost, for people.
-async fn why(locks: &Locks, lost: Option<&Lost>) -> String {
-    match lost {
-        Some(Lost { claim, why: Loss::Gone }) => {
-            eviction::told(locks, claim).await.unwrap_or_else(|| Loss::Gone.to_string())
+    /// Why a lock was lost, for people. A command that was stopped in time leaves a lock that is not lost yet.
+    async fn why(&self, locks: &Locks, lost: Option<&Lost>, taken_at: Instant) -> String {
+        let held = taken_at.elapsed() + self.orders.grace + self.orders.margin;
+        let too_long = self.wanted.at_most.is_some_and(|at_most| held >= at_most);
+        match lost {
+            Some(Lost { claim, why: Loss::Gone }) => {
+                eviction::told(locks, claim).await.unwrap_or_else(|| Loss::Gone.to_string())
+            }
+            Some(lost) if lost.why != Loss::HeldTooLong => lost.why.to_string(),
+            None if !too_long => Loss::Expired.to_string(),
+            _ => "it was held for as long as --at-most permits".to_owned(),
         }
-        Some(Lost { why: Loss::HeldTooLong, .. }) => "it was held for as long as --at-most permits".to_owned(),
-        Some(lost) => lost.why.to_string(),
-        None => Loss::Expired.to_string(),
     }
 }

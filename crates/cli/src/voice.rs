@@ -43,9 +43,11 @@ impl Voice {
 
     /// Writes the live line anew.
     pub(crate) fn show(&self, text: &str) {
-        let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+        let size = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+        // Zero is how a terminal says that it does not know.
+        let columns = if size == 0 { 80 } else { size };
         // One column stays free: a full line would go on to the next one, and could not be taken back.
-        let text: String = text.chars().take(columns.max(20) - 1).collect();
+        let text: String = text.chars().take(columns - 1).collect();
         write(&format!("\r\x1b[K{text}"));
         self.live.set(true);
     }

@@ -73,7 +73,8 @@ impl<'a> Standing<'a> {
 
     fn text(&self, waited: Duration) -> String {
         let held_by = self.held_by().unwrap_or_else(|| "nobody holds it".to_owned());
-        format!("waiting for {}: {held_by}, {} ahead, waited {}", self.name, self.ahead, show(waited))
+        // What matters most comes first: a narrow terminal cuts the rest off.
+        format!("waiting for {} for {}, {} ahead, {held_by}", self.name, show(waited), self.ahead)
     }
 
     fn object(&self, waited: Duration) -> serde_json::Value {

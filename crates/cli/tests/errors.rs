@@ -110,8 +110,8 @@ fn waiting_is_told_in_plain_lines_and_quiet_says_nothing() {
     let house = House::new();
     let mut holder = house.hold("x");
     let told = told(&house, &["run", "x", "--wait", "1s", "--", "true"]);
-    assert!(told.starts_with("lockhouse: waiting for x: held by tester@"), "{told}");
-    assert!(told.contains("1 ahead") && !told.contains('\r'), "{told}");
+    assert!(told.starts_with("lockhouse: waiting for x for "), "{told}");
+    assert!(told.contains("1 ahead, held by tester@") && !told.contains('\r'), "{told}");
     let quiet = house.output(&["run", "x", "--wait", "1s", "--quiet", "--", "true"]);
     is_good(&String::from_utf8_lossy(&quiet.stderr));
     let json = house.output(&["run", "x", "--wait", "1s", "--json", "--", "true"]);

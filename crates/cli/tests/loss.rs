@@ -63,7 +63,7 @@ fn held_for_as_long_as_at_most_permits() {
     assert_eq!(holder.code(), 74);
     assert_eq!(family.map(lives), [false, false]);
     let told = holder.stderr();
-    assert!(told.contains("was lost") && told.contains("x"), "{told}");
+    assert!(told.contains("as long as --at-most permits"), "{told}");
 }
 
 #[test]
