@@ -56,6 +56,20 @@ fn rate(mut rounds: Vec<Duration>) -> f64 {
     f64::from(PAIRS_PER_ROUND) / rounds[rounds.len() / 2].as_secs_f64()
 }
 
+/// The keeper's side lives on a thread of its own, as in a real client, and looks after the log meanwhile.
+fn keep(sqlite: Arc<Sqlite>) -> impl Future<Output = ()> {
+    let (tell, connected) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let _keeper = sqlite.connect(Side::Keeper).await.expect("a connection");
+            let _ = tell.send(());
+            std::future::pending::<()>().await;
+        });
+    });
+    async { connected.await.expect("a keeper") }
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = match std::env::args_os().nth(1) {
@@ -65,8 +79,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let never = raw(&folder.path().join("never.db"), 1024, 0)?;
     let small = raw(&folder.path().join("small.db"), 1024, 1000)?;
     let usual = raw(&folder.path().join("usual.db"), 4096, 1000)?;
-    let sqlite = Sqlite::at(folder.path().join("locks.db"));
-    let _keeper = sqlite.connect(Side::Keeper).await?;
+    let sqlite = Arc::new(Sqlite::at(folder.path().join("locks.db")));
+    keep(Arc::clone(&sqlite)).await;
     let engine = sqlite.connect(Side::Front).await?;
     let mut claim = Claim {
         id: ClaimId::random(),
