@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lockhouse::{Error, Kind};
 
 use crate::exit::Exit;
+use crate::table::clean;
 
 /// What is wrong, what to try, and how to end.
 #[derive(Debug)]
@@ -80,7 +81,8 @@ pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
 
 /// Causes come from elsewhere and may have lines of their own.
 fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    clean(&lines.collect::<Vec<_>>().join("; "))
 }
 
 impl From<Error> for Complaint {

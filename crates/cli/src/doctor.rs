@@ -34,7 +34,7 @@ struct Measured {
 pub(crate) async fn doctor(here: &Here, args: Doctor) -> Outcome<Exit> {
     let address = here.address(args.url.as_deref())?;
     let started = Instant::now();
-    let locks = address.connect().await?;
+    let locks = here.connect_to(&address).await?;
     let connect = started.elapsed();
     let (round_trip, pair) = measure(&locks).await?;
     let measured = Measured { connect, round_trip, pair };

@@ -15,8 +15,8 @@ use crate::plan::{self, Orders};
 use crate::signals::Signals;
 use crate::under::{After, Under};
 
-/// Campaigns, runs the command while leading, and campaigns again after a loss. When the command ends by itself, so does
-/// this.
+/// Campaigns, runs the command while leading, and campaigns again after a loss. When the command ends by itself, so
+/// does this.
 pub(crate) async fn elect(here: &Here, args: Elect) -> Outcome<Exit> {
     let orders = Orders::new(&args.task, &args.lease, &here.config.run)?;
     // An election is the mutex of its name.

@@ -67,12 +67,10 @@ impl Wanted {
         let inherited = Inherited::all();
         let mut holding = Holding { locks: locks.clone(), ttl: self.ttl, guards: Vec::new(), borrowed: Vec::new() };
         for name in &self.names {
-            if let Some(above) = inherited.iter().find(|above| above.name == name.as_str()) {
-                if let Some(token) = above.token(locks).await? {
-                    above.covers(self.capacity, self.weight)?;
-                    holding.borrowed.push((above.clone(), token));
-                    continue;
-                }
+            let above = inherited.iter().find(|above| above.name == name.as_str());
+            if let Some(borrowed) = self.borrow(locks, above).await? {
+                holding.borrowed.push(borrowed);
+                continue;
             }
             self.waiting_for.replace(Some(name.clone()));
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -89,6 +87,14 @@ impl Wanted {
             holding.guards.push((guard, claim));
         }
         Ok(Some(holding))
+    }
+
+    /// What is held further up under this name, if it is held there indeed.
+    async fn borrow(&self, locks: &Locks, above: Option<&Inherited>) -> Outcome<Option<(Inherited, u64)>> {
+        let Some(above) = above else { return Ok(None) };
+        let Some(token) = above.token(locks).await? else { return Ok(None) };
+        above.covers(self.capacity, self.weight)?;
+        Ok(Some((above.clone(), token)))
     }
 
     async fn take_one(&self, locks: &Locks, name: &Name, left: Option<Duration>) -> lockhouse::Result<Option<Guard>> {

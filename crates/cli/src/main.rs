@@ -1,9 +1,7 @@
 //! `lockhouse`: run anything under a lock, on the engine you already run.
 //!
-//! `run` and `elect` go: [`run`]/[`elect`] → [`under`] (wait, run, give back) → [`holding`] (the locks) and [`child`] (the
-//! command) → [`warden`] (a second process that stops the command in time). The other commands are a file each.
-
-#![expect(clippy::print_stdout, reason = "a command line tool prints")]
+//! `run` and `elect` go: [`run`]/[`elect`] → [`under`] (wait, run, give back) → [`holding`] (the locks) and [`child`]
+//! (the command) → [`warden`] (a second process that stops the command in time). The other commands are a file each.
 
 mod address;
 mod args;
@@ -43,7 +41,7 @@ use crate::exit::Exit;
 use crate::here::Here;
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| complaint::bug(panic)));
+    std::panic::set_hook(Box::new(complaint::bug));
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == plan::WARDEN) {
         return warden::main(arguments);
@@ -79,17 +77,19 @@ fn start(cli: Cli) -> Outcome<Exit> {
 }
 
 async fn dispatch(cli: Cli) -> Outcome<Exit> {
-    let here = Here::new;
-    match cli.command {
-        Command::Run(args) => run::run(&here(cli.common)?, args).await,
-        Command::Elect(args) => elect::elect(&here(cli.common)?, args).await,
-        Command::Ls(args) => listing::ls(&here(cli.common)?, args).await,
-        Command::Show(args) => listing::show(&here(cli.common)?, args).await,
-        Command::Watch(args) => listing::watch(&here(cli.common)?, args).await,
-        Command::Evict(args) => evict::evict(&here(cli.common)?, args).await,
-        Command::Cell(args) => cell::cell(&here(cli.common)?, args).await,
-        Command::Doctor(args) => doctor::doctor(&here(cli.common)?, args).await,
+    let here = Here::new(cli.common)?;
+    let outcome = match cli.command {
+        Command::Run(args) => run::run(&here, args).await,
+        Command::Elect(args) => elect::elect(&here, args).await,
+        Command::Ls(args) => listing::ls(&here, args).await,
+        Command::Show(args) => listing::show(&here, args).await,
+        Command::Watch(args) => listing::watch(&here, args).await,
+        Command::Evict(args) => evict::evict(&here, args).await,
+        Command::Cell(args) => cell::cell(&here, args).await,
+        Command::Doctor(args) => doctor::doctor(&here, args).await,
         Command::Completions(args) => pages::completions(&args),
         Command::Man(args) => pages::man(&args),
-    }
+    };
+    here.leave().await;
+    outcome
 }

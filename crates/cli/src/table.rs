@@ -18,9 +18,7 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        // A control character in a note or an owner would reach the terminal of whoever looks.
-        let clean = |cell: String| cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        self.rows.push(cells.into_iter().map(clean).collect());
+        self.rows.push(cells.into_iter().map(|cell| clean(&cell)).collect());
     }
 
     /// The table as lines, the heading bold where that is wanted.
@@ -37,6 +35,11 @@ impl Table {
         let heading = if colour { format!("\x1b[1m{heading}\x1b[0m") } else { heading };
         std::iter::once(heading).chain(lines).map(|line| line + "\n").collect()
     }
+}
+
+/// A control character in somebody's note or owner must not reach the terminal of whoever looks.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Whether standard output is to be coloured.

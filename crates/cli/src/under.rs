@@ -19,9 +19,6 @@ use crate::plan::Orders;
 use crate::signals::Signals;
 use crate::waiting::{Standing, show_wait};
 
-/// How long the engine may take to confirm that we left the line.
-const LEAVING: Duration = Duration::from_secs(2);
-
 /// A command, its locks, and what it takes to run it under them.
 pub(crate) struct Under<'a> {
     pub(crate) here: &'a Here,
@@ -49,7 +46,7 @@ impl Under<'_> {
         tokio::select! {
             biased;
             signal = self.signals.end() => Ok(Err(signal)),
-            locks = self.address.connect() => locks.map(Ok),
+            locks = self.here.connect_to(&self.address) => locks.map(Ok),
         }
     }
 
@@ -64,11 +61,7 @@ impl Under<'_> {
         };
         voice.clear();
         let holding = match taken {
-            Err(signal) => {
-                // The keeper takes our claim out of the line; when it cannot say so in time, the lease ends it.
-                let _ = locks.clone().close(LEAVING).await;
-                return Ok(After::Interrupted(signal));
-            }
+            Err(signal) => return Ok(After::Interrupted(signal)),
             Ok(taken) => match taken? {
                 Some(holding) => holding,
                 None => return Ok(After::Busy(self.busy(locks).await)),
@@ -133,7 +126,9 @@ impl Under<'_> {
         let each = |part: &dyn Fn(&Inherited, u64) -> String| {
             claims.iter().map(|(claim, token)| part(claim, *token)).collect::<Vec<_>>().join("\n")
         };
-        let above = Inherited::all().into_iter().filter(|above| claims.iter().all(|(claim, _)| *claim != above));
+        // What is said of a name we hold is either what we say of it or out of date.
+        let known = |above: &Inherited| claims.iter().any(|(claim, _)| claim.name == above.name);
+        let above = Inherited::all().into_iter().filter(|above| !known(above));
         let held = above.map(|above| above.line()).chain(claims.iter().map(|(claim, _)| claim.line()));
         let mut environment = vec![
             ("LOCKHOUSE_NAME", each(&|claim, _| claim.name.clone())),

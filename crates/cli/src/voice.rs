@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::Value;
 
+use crate::table::clean;
+
 /// Speaks on standard error.
 #[derive(Debug)]
 pub(crate) struct Voice {
@@ -37,7 +39,7 @@ impl Voice {
             return;
         }
         self.clear();
-        let line = if self.json { format!("{object}\n") } else { format!("lockhouse: {text}\n") };
+        let line = if self.json { format!("{object}\n") } else { format!("lockhouse: {}\n", clean(text)) };
         write(&line);
     }
 
@@ -47,7 +49,7 @@ impl Voice {
         // Zero is how a terminal says that it does not know.
         let columns = if size == 0 { 80 } else { size };
         // One column stays free: a full line would go on to the next one, and could not be taken back.
-        let text: String = text.chars().take(columns - 1).collect();
+        let text: String = clean(text).chars().take(columns - 1).collect();
         write(&format!("\r\x1b[K{text}"));
         self.live.set(true);
     }

@@ -31,7 +31,7 @@ pub(crate) async fn show_wait(locks: &Locks, wanted: &Wanted, voice: &Voice) -> 
                 let standing = Standing::new(&name, line.as_ref(), wanted.owner.label());
                 if voice.is_live() {
                     voice.show(&standing.text(waited));
-                } else if told.as_ref().is_none_or(|(at, of)| at.elapsed() >= LOG_EVERY.1 || *of != standing.holder()) {
+                } else if standing.is_news(told.as_ref()) {
                     voice.say(&standing.text(waited), &standing.object(waited));
                     told = Some((Instant::now(), standing.holder()));
                 }
@@ -54,6 +54,13 @@ impl<'a> Standing<'a> {
         let ours = places.iter().position(|place| place.owner == owner && place.token.is_none());
         let holders = places.iter().filter(|place| place.token.is_some()).collect();
         Self { name, holders, ahead: ours.unwrap_or(places.len()) }
+    }
+
+    /// Whether a line is to be written: another one holds it than was told, or that was long ago. That nobody does is
+    /// no news: it is about to change.
+    fn is_news(&self, told: Option<&(Instant, Option<String>)>) -> bool {
+        let told = told.is_some_and(|(at, holder)| at.elapsed() < LOG_EVERY.1 && *holder == self.holder());
+        !self.holders.is_empty() && !told
     }
 
     fn holder(&self) -> Option<String> {

@@ -3,7 +3,8 @@
 //! `lockhouse` cannot do that alone. When it is killed, nobody would be left to stop the command; when it is stopped
 //! past its lease, it would notice too late. So it starts itself once more as a warden, tells it until when the lock is
 //! held, and tells it again with every renewal. The warden knows the boot clock: when the time is nearly up it stops
-//! the command, whatever `lockhouse` does. When its socket is closed, `lockhouse` is gone, and the command goes at once.
+//! the command, whatever `lockhouse` does. When its socket is closed, `lockhouse` is gone, and the command goes at
+//! once.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;

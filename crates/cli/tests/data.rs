@@ -161,3 +161,15 @@ fn without_any_setting_the_file_is_in_the_state_folder() {
     let nowhere = house.lockhouse(&["ls"]).env_remove("LOCKHOUSE_ENGINE").env_remove("HOME").output().unwrap();
     assert_eq!(nowhere.status.code(), Some(78));
 }
+
+#[test]
+fn nothing_is_left_beside_the_lock_file() {
+    let house = House::new();
+    for _ in 0..10 {
+        assert_eq!(house.code(&["run", "x", "--", "true"]), 0);
+        assert_eq!(house.code(&["ls"]), 0);
+    }
+    let mut left: Vec<_> = std::fs::read_dir(house.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["locks.db", "locks.db-shm", "locks.db-wal"]);
+}

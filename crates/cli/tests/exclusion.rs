@@ -26,7 +26,8 @@ fn runs_of_one_name_never_overlap() {
 fn shared_runs_are_in_together_and_an_exclusive_one_is_alone() {
     let house = House::new();
     // None of the three ends before all are in.
-    let line = "touch in.$$; until [ $(ls in.* | wc -l) = 3 ]; do sleep 0.02; done; touch all; until [ -e go ]; do sleep 0.02; done";
+    let line = "touch in.$$; until [ $(ls in.* | wc -l) = 3 ]; do sleep 0.02; done; touch all; \
+                until [ -e go ]; do sleep 0.02; done";
     let mut readers: Vec<_> = (0..3).map(|_| house.start(&["run", "x", "--shared", "-c", line])).collect();
     house.wait_for_file("all");
     assert_eq!(house.code(&["run", "x", "--exclusive", "--no-wait", "--", "true"]), 75);

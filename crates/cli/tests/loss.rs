@@ -1,4 +1,5 @@
-//! A lock that is lost while its command runs: the command and all that it started are gone in time, and the code is 74.
+//! A lock that is lost while its command runs: the command and all that it started are gone in time, and the code is
+//! 74.
 
 mod house;
 

@@ -99,7 +99,8 @@ fn ctrl_z_stops_the_job_and_a_job_that_is_stopped_past_its_lease_does_not_come_b
     // `-m` gives the job a group of its own, as an interactive shell does.
     let inner = "echo $$ > child; while :; do sleep 0.02; done";
     let line = format!(
-        "set -m; $LH run x --ttl 2s -c '{inner}'; echo stopped $?; until [ -e go ]; do sleep 0.02; done; fg; echo code $?"
+        "set -m; $LH run x --ttl 2s -c '{inner}'; echo stopped $?; \
+         until [ -e go ]; do sleep 0.02; done; fg; echo code $?"
     );
     let mut terminal = Terminal::run(&house, &line);
     let child = house.pid("child");
