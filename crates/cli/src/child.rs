@@ -127,10 +127,7 @@ async fn attend(socket: UnixStream, orders: &Orders, holding: &Holding, signals:
             },
             signal = signals.next() => {
                 heard.told_to_end |= signals::is_end(signal);
-                match order_for(signal, orders.reach) {
-                    Some(order) => order,
-                    None => continue,
-                }
+                Order::Signal(signal.as_raw())
             }
             lost = &mut lost, if heard.lost.is_none() => {
                 heard.lost = Some(lost);
@@ -147,19 +144,10 @@ async fn attend(socket: UnixStream, orders: &Orders, holding: &Holding, signals:
         };
         // When it cannot be told, it is gone, which the next look at the socket will show.
         let _ = writer.write_all(order.to_string().as_bytes()).await;
-    }
-}
-
-/// What a signal to us means for the command. On a terminal the whole job has had those of the keyboard already.
-fn order_for(signal: Signal, reach: Reach) -> Option<Order> {
-    match (reach, signal) {
-        (Reach::Session, Signal::TSTP) => {
+        if orders.reach == Reach::Session && order == Order::Signal(Signal::TSTP.as_raw()) {
             // The shell waits until we stop as well.
             signals::stop_ourselves();
-            None
         }
-        (Reach::Session, Signal::INT | Signal::QUIT | Signal::CONT | Signal::WINCH) => None,
-        _ => Some(Order::Signal(signal.as_raw())),
     }
 }
 

@@ -27,6 +27,8 @@ use crate::signals::Signals;
 
 /// How often a warden looks whether the rest is gone after the command itself has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How far apart two processes of one job may notice a signal that was sent to the whole job.
+const SETTLE: Duration = Duration::from_millis(50);
 
 /// The process that `lockhouse` starts beside itself. Its arguments are [`Orders`].
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -64,7 +66,8 @@ async fn start(orders: Orders) -> Option<()> {
         }
     };
     let until = orders.until;
-    let warden = Warden { orders, command, writer, until, stopping: None, ended: None };
+    let (heard, held_back) = (Vec::new(), Vec::new());
+    let warden = Warden { orders, command, writer, until, stopping: None, ended: None, heard, held_back };
     warden.watch(BufReader::new(reader).lines(), children, signals).await;
     Some(())
 }
@@ -84,6 +87,10 @@ struct Warden {
     /// The command is being stopped: whatever is left of it is killed then.
     stopping: Option<Moment>,
     ended: Option<Report>,
+    /// The signals that came to this process itself, and when each came last.
+    heard: Vec<(Signal, Moment)>,
+    /// On a terminal: the signals to pass on when it is clear that the command has not had them already.
+    held_back: Vec<(Signal, Moment)>,
 }
 
 impl Warden {
@@ -106,8 +113,11 @@ impl Warden {
                     _ => return self.orphaned().await,
                 },
                 _ = children.recv() => self.reap(),
-                // Meant for the command: in its group it has had it already, and on a terminal as well.
-                _ = signals.next() => {}
+                // Meant for the command, which is in the same group and has had it already.
+                signal = signals.next() => {
+                    self.heard.retain(|(other, _)| *other != signal);
+                    self.heard.push((signal, Clock::Boot.now()));
+                }
                 () = Clock::Boot.sleep_until(self.next_look()) => self.look().await,
             }
         }
@@ -129,15 +139,31 @@ impl Warden {
 
     /// What a terminal would send to a whole job goes to the whole group. The rest is the command's own: it would end
     /// processes that do not know of it.
-    fn pass_on(&self, number: i32) {
+    fn pass_on(&mut self, number: i32) {
         let Some(signal) = Signal::from_named_raw(number) else { return };
-        if self.orders.reach == Reach::Session || matches!(signal, Signal::USR1 | Signal::USR2) {
-            // The command is not reaped before `ended` is set, so its id is nobody else's.
-            if self.ended.is_none() {
-                let _ = rustix::process::kill_process(self.command, signal);
+        match (self.orders.reach, signal) {
+            (Reach::Session, _) => self.held_back.push((signal, Clock::Boot.now() + SETTLE)),
+            (Reach::Group, Signal::USR1 | Signal::USR2) => self.signal_command(signal),
+            (Reach::Group, _) => self.orders.reach.signal(signal),
+        }
+    }
+
+    /// On a terminal `lockhouse`, this process and the command are one job. What came to this process as well came to
+    /// all of them, as from the keyboard, and is not sent twice; the rest was meant for the command through `lockhouse`.
+    fn pass_on_the_rest(&mut self, now: Moment) {
+        let due: Vec<_> = self.held_back.extract_if(.., |(_, due)| *due <= now).collect();
+        for (signal, due) in due {
+            let came_to_all = |(other, at): &(Signal, Moment)| *other == signal && *at + SETTLE + SETTLE >= due;
+            if !self.heard.iter().any(came_to_all) {
+                self.signal_command(signal);
             }
-        } else {
-            self.orders.reach.signal(signal);
+        }
+    }
+
+    fn signal_command(&self, signal: Signal) {
+        // The command is not reaped before `ended` is set, so its id is nobody else's.
+        if self.ended.is_none() {
+            let _ = rustix::process::kill_process(self.command, signal);
         }
     }
 
@@ -158,6 +184,11 @@ impl Warden {
     }
 
     fn next_look(&self) -> Moment {
+        let held_back = self.held_back.iter().map(|(_, due)| *due).min().unwrap_or(Moment::NEVER);
+        self.next_deadline().min(held_back)
+    }
+
+    fn next_deadline(&self) -> Moment {
         match (self.stopping, self.orders.on_lost) {
             (Some(_), _) if self.ended.is_some() => Clock::Boot.now() + LOOK_AGAIN,
             (Some(kill_at), _) => kill_at,
@@ -171,10 +202,11 @@ impl Warden {
     /// when a renewal moved the end while we slept.
     async fn look(&mut self) {
         let now = Clock::Boot.now();
+        self.pass_on_the_rest(now);
         match self.stopping {
             Some(kill_at) if now >= kill_at => self.kill().await,
             Some(_) => {}
-            None if now >= self.next_look() => self.stop().await,
+            None if now >= self.next_deadline() => self.stop().await,
             None => {}
         }
     }

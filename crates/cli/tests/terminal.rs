@@ -94,6 +94,16 @@ fn ctrl_c_reaches_the_command_once() {
 }
 
 #[test]
+fn a_signal_to_lockhouse_alone_reaches_the_command_too() {
+    let house = House::new();
+    let inner = "trap \"exit 7\" INT; ps -o ppid= -p $PPID > lockhouse; while :; do sleep 0.02; done";
+    let terminal = Terminal::run(&house, &format!("$LH run x -c '{inner}'; echo code $?"));
+    let lockhouse = rustix::process::Pid::from_raw(house.pid("lockhouse")).unwrap();
+    rustix::process::kill_process(lockhouse, rustix::process::Signal::INT).unwrap();
+    terminal.wait_for("code 7");
+}
+
+#[test]
 fn ctrl_z_stops_the_job_and_a_job_that_is_stopped_past_its_lease_does_not_come_back() {
     let house = House::new();
     // `-m` gives the job a group of its own, as an interactive shell does.
