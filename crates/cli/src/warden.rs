@@ -149,7 +149,7 @@ impl Warden {
     }
 
     /// On a terminal `lockhouse`, this process and the command are one job. What came to this process as well came to
-    /// all of them, as from the keyboard, and is not sent twice; the rest was meant for the command through `lockhouse`.
+    /// all of them, as from the keyboard, and is not sent twice; the rest was meant for the command.
     fn pass_on_the_rest(&mut self, now: Moment) {
         let due: Vec<_> = self.held_back.extract_if(.., |(_, due)| *due <= now).collect();
         for (signal, due) in due {
