@@ -108,6 +108,7 @@ fn usual_path() -> Option<PathBuf> {
 }
 
 /// An environment variable that is set and not empty.
+#[expect(clippy::disallowed_methods, reason = "a command is configured by its environment")]
 pub(crate) fn variable(key: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(key).filter(|value| !value.is_empty())
 }

@@ -7,11 +7,11 @@
 //! **Tokens.** Each member counts its own grants. The token is the highest among those that granted, and it counts only
 //! when a majority has written it back: any later grant shares a member with that majority, whose counter is past it.
 //!
-//! **Waiting.** Members are reached in different orders, so claims that stood in every line could each head some of them
-//! and none get a majority. A claim that has to wait therefore keeps its place with one member only, the first of those
-//! that can be reached, and asks the others again when its turn has come there. Where clients do not agree which member
-//! is the first, or a release has not reached all members yet, a claim can be granted by a minority: it asks again a few
-//! random moments apart, and then goes to the end of the line.
+//! **Waiting.** Members are reached in different orders, so claims that stood in every line could each head some of
+//! them and none get a majority. A claim that has to wait therefore keeps its place with one member only, the first of
+//! those that can be reached, and asks the others again when its turn has come there. Where clients do not agree which
+//! member is the first, or a release has not reached all members yet, a claim can be granted by a minority: it asks
+//! again a few random moments apart, and then goes to the end of the line.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,8 +37,8 @@ pub struct Quorum {
     waits_at: Mutex<HashMap<ClaimId, usize>>,
 }
 
-/// How long a claim that a minority grants waits before it asks again, each time: long enough for a release that reaches
-/// the members one after the other, random so that two such claims do not keep step.
+/// How long a claim that a minority grants waits before it asks again, each time: long enough for a release that
+/// reaches the members one after the other, random so that two such claims do not keep step.
 const SPLIT_PAUSES: [(Duration, Duration); 3] = [
     (Duration::from_millis(1), Duration::from_millis(3)),
     (Duration::from_millis(5), Duration::from_millis(15)),

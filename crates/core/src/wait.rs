@@ -204,8 +204,8 @@ impl<'a> Waiter<'a> {
 
     /// The engine does not know the claim any more, or an operator took it out: asked once more, it says which.
     ///
-    /// A claim that it did not know is in line again by that, under an identity to which a grant may have been pushed in
-    /// its former life: it is withdrawn, and another one takes its place.
+    /// A claim that it did not know is in line again by that, under an identity to which a grant may have been pushed
+    /// in its former life: it is withdrawn, and another one takes its place.
     async fn lapsed(&mut self, deadline: Moment) -> Result<MoveOn> {
         if self.client.ledger.is_closed() {
             return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&self.terms.name)));
