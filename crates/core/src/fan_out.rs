@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::claim::{Claim, ClaimId, PublicId};
 use crate::engine::{Engine, Renewal, Standing, Withdrawal};
@@ -34,6 +35,19 @@ pub(crate) struct Answers<T> {
 impl<T> Answers<T> {
     pub(crate) async fn next(&mut self) -> Option<(usize, Result<T>)> {
         self.channel.recv().await
+    }
+
+    /// What the members say, once enough have and the others have had a little more time; `None` when too few do.
+    pub(crate) async fn gather(mut self, enough: usize, grace: Duration) -> Option<Vec<T>> {
+        let mut gathered = Vec::new();
+        while gathered.len() < enough {
+            gathered.extend(self.next().await?.1);
+        }
+        let until = Instant::now() + grace;
+        while let Ok(Some((_, answer))) = tokio::time::timeout_at(until, self.next()).await {
+            gathered.extend(answer);
+        }
+        Some(gathered)
     }
 }
 
@@ -100,13 +114,10 @@ impl FanOut {
     }
 
     /// Takes back a claim that is refused: nothing of it is left, also not with members that answer late.
-    pub(crate) async fn refuse(&self, claim: &Claim, limit: Duration) {
+    pub(crate) async fn refuse(&self, claim: &Claim, limit: Duration, grace: Duration) {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.id);
-        let mut answers = self.withdraw_at(&self.everyone(), claim, limit);
-        let enough = self.members.len() / 2 + 1;
-        for _ in 0..enough {
-            answers.next().await;
-        }
+        let answers = self.withdraw_at(&self.everyone(), claim, limit);
+        answers.gather(self.members.len() / 2 + 1, grace).await;
         let refused = Arc::clone(&self.refused);
         let id = claim.id;
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
