@@ -24,6 +24,8 @@ pub enum Standing {
         /// How many claims are ahead, holders included. For people; engines that cannot count say 1.
         ahead: u32,
     },
+    /// The claim has lost its place, and nothing of it is left: a new one may take its place at the end of the line.
+    Displaced,
     /// No patience and someone is ahead, or an operator took the claim out of the line. Nothing was left behind.
     Refused,
 }

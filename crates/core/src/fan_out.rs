@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::claim::{Claim, ClaimId, PublicId};
+use crate::claim::{Claim, ClaimId, Patience, PublicId};
 use crate::engine::{Engine, Renewal, Standing, Withdrawal};
 use crate::error::{Error, Kind, Result};
 use crate::name::Name;
@@ -65,7 +65,7 @@ impl FanOut {
     }
 
     /// Sends a request to some of the members.
-    fn ask<T, F>(&self, members: &[usize], limit: Duration, request: impl Fn(Arc<dyn Engine>) -> F) -> Answers<T>
+    fn ask<T, F>(&self, members: &[usize], limit: Duration, request: impl Fn(usize, Arc<dyn Engine>) -> F) -> Answers<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
@@ -74,7 +74,7 @@ impl FanOut {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         while under_way.try_join_next().is_some() {}
         for &member in members {
-            let answer = request(Arc::clone(&self.members[member]));
+            let answer = request(member, Arc::clone(&self.members[member]));
             let sender = sender.clone();
             under_way.spawn(async move {
                 let answer = tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
@@ -88,13 +88,25 @@ impl FanOut {
         Answers { channel }
     }
 
-    pub(crate) fn claim(&self, claim: &Claim, limit: Duration) -> Answers<Standing> {
-        self.claim_at(&self.everyone(), claim, limit)
+    /// Claims with every member; only the first keeps a place for who waits.
+    pub(crate) fn claim(&self, claim: &Claim, first: usize, limit: Duration) -> Answers<Standing> {
+        self.claim_with(&self.everyone(), claim, Some(first), limit)
     }
 
+    /// Claims with the one that keeps the place.
+    pub(crate) fn claim_first(&self, claim: &Claim, first: usize, limit: Duration) -> Answers<Standing> {
+        self.claim_with(&[first], claim, Some(first), limit)
+    }
+
+    /// Claims again with members that have granted.
     pub(crate) fn claim_at(&self, members: &[usize], claim: &Claim, limit: Duration) -> Answers<Standing> {
-        self.ask(members, limit, |member| {
-            let (claim, refused) = (claim.clone(), Arc::clone(&self.refused));
+        self.claim_with(members, claim, None, limit)
+    }
+
+    fn claim_with(&self, members: &[usize], claim: &Claim, first: Option<usize>, limit: Duration) -> Answers<Standing> {
+        self.ask(members, limit, |at, member| {
+            let patience = if first == Some(at) { claim.patience } else { Patience::None };
+            let (claim, refused) = (Claim { patience, ..claim.clone() }, Arc::clone(&self.refused));
             async move {
                 let standing = member.claim(&claim).await;
                 let late = refused.lock().unwrap_or_else(PoisonError::into_inner).contains(&claim.id);
@@ -107,7 +119,7 @@ impl FanOut {
     }
 
     pub(crate) fn withdraw_at(&self, members: &[usize], claim: &Claim, limit: Duration) -> Answers<Withdrawal> {
-        self.ask(members, limit, |member| {
+        self.ask(members, limit, |_, member| {
             let claim = claim.clone();
             async move { member.withdraw(&claim).await }
         })
@@ -130,21 +142,21 @@ impl FanOut {
 
     pub(crate) fn renew(&self, claims: &[Claim], limit: Duration) -> Answers<Vec<Renewal>> {
         let claims: Arc<[Claim]> = claims.into();
-        self.ask(&self.everyone(), limit, |member| {
+        self.ask(&self.everyone(), limit, |_, member| {
             let claims = Arc::clone(&claims);
             async move { member.renew(&claims).await }
         })
     }
 
     pub(crate) fn survey(&self, prefix: &str, limit: Duration) -> Answers<Vec<Line>> {
-        self.ask(&self.everyone(), limit, |member| {
+        self.ask(&self.everyone(), limit, |_, member| {
             let prefix = prefix.to_owned();
             async move { member.survey(&prefix).await }
         })
     }
 
     pub(crate) fn evict(&self, name: &Name, claim: &PublicId, limit: Duration) -> Answers<bool> {
-        self.ask(&self.everyone(), limit, |member| {
+        self.ask(&self.everyone(), limit, |_, member| {
             let (name, claim) = (name.clone(), *claim);
             async move { member.evict(&name, &claim).await }
         })

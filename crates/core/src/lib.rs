@@ -26,6 +26,7 @@ mod mutex;
 mod name;
 mod options;
 mod owner;
+mod picture;
 mod prefixed;
 mod quorum;
 mod random;

@@ -7,11 +7,12 @@
 //! **Tokens.** Each member counts its own grants. The token is the highest among those that granted, and it counts only
 //! when a majority has written it back: any later grant shares a member with that majority, whose counter is past it.
 //!
-//! **Waiting.** Members are reached in different orders, so claims that stood in every line could each head some of
-//! them and none get a majority. A claim that has to wait therefore keeps its place with one member only, the first of
-//! those that can be reached, and asks the others again when its turn has come there. Where clients do not agree which
-//! member is the first, or a release has not reached all members yet, a claim can be granted by a minority: it asks
-//! again a few random moments apart, and then goes to the end of the line.
+//! **Waiting.** Members are reached in different orders, so claims that stood in every line could each head some of them
+//! and none get a majority. A claim therefore stands in line with one member only, the first that is not known to be
+//! down; the others it asks without patience, again when its turn has come. Who is granted by a minority asks again a
+//! few random moments apart. If it is still one, and not its turn, the claim is displaced: it gives everything back, and
+//! a new one goes to the end of the line. It is never claimed again with a member where it was withdrawn: a withdrawal
+//! that comes late would take away what was granted since.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,15 +27,19 @@ use crate::error::{Error, Kind, Result};
 use crate::fan_out::FanOut;
 use crate::guarantees::{CrashFrees, Exclusion, Guarantees, TokenSurvives};
 use crate::name::Name;
+use crate::picture::merge;
 use crate::random;
-use crate::survey::{Line, Place};
+use crate::survey::Line;
 
 /// A majority of independent engines.
 #[derive(Debug)]
 pub struct Quorum {
     fan_out: FanOut,
-    /// With which member a claim waits: set when it is put in line, until it sleeps no more.
-    waits_at: Mutex<HashMap<ClaimId, usize>>,
+    /// With which member a claim waits: set when it is put in line, until it sleeps no more. `None` when it is its turn
+    /// there, and the others are not won yet.
+    waits_at: Mutex<HashMap<ClaimId, Option<usize>>>,
+    /// Until when a member counts as down: others keep the places then.
+    down_until: Mutex<Vec<Option<Instant>>>,
 }
 
 /// How long a claim that a minority grants waits before it asks again, each time: long enough for a release that
@@ -47,8 +52,12 @@ const SPLIT_PAUSES: [(Duration, Duration); 3] = [
 
 /// What slow members get at the least to answer a claim that the others have put in line.
 const STRAGGLERS: Duration = Duration::from_millis(5);
-/// How soon a claim asks again when the member that it waited with cannot be asked any more.
-const MEMBER_LOST: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(100));
+/// How soon a claim asks again when it waits for no member's word.
+const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(100));
+/// How often a claim whose turn it is gives up, each time it gets no majority.
+const TURN_GIVEN_UP: f64 = 0.2;
+/// For so long a member that did not answer is not trusted with places.
+const COUNTS_AS_DOWN: Duration = Duration::from_secs(10);
 
 /// Longer than any limit of a member.
 const LONGEST_ANSWER: Duration = Duration::from_secs(2);
@@ -69,7 +78,8 @@ fn member_limit(ttl: Duration) -> Duration {
 #[derive(Debug, Default)]
 struct Votes {
     granted: Vec<(usize, u64)>,
-    queued: Vec<(usize, u32)>,
+    /// The member that keeps the claim's place has it in line, behind so many.
+    queued: Option<u32>,
     refused: usize,
     error: Option<Error>,
 }
@@ -77,8 +87,10 @@ struct Votes {
 /// What a round of votes comes to.
 enum Outcome {
     Granted(Vec<(usize, u64)>),
-    /// Not granted, or only by a minority.
+    /// In line, or granted by a minority.
     Waiting(Votes),
+    /// The member that was to keep the place did not answer.
+    NoPlace,
     Refused,
 }
 
@@ -92,49 +104,65 @@ impl Quorum {
             let what = format!("a quorum of {} members is no safer than one with fewer", members.len());
             return Err(Error::new(Kind::Invalid, what).help("give it 3, 5 or 7 independent members"));
         }
-        Ok(Self { fan_out: FanOut::new(members), waits_at: Mutex::default() })
+        let down_until = Mutex::new(vec![None; members.len()]);
+        Ok(Self { fan_out: FanOut::new(members), waits_at: Mutex::default(), down_until })
     }
 
     fn majority(&self) -> usize {
         self.fan_out.members().len() / 2 + 1
     }
 
+    /// The member that keeps the places of waiters: the first that is not known to be down.
+    fn first(&self) -> usize {
+        let now = Instant::now();
+        let down_until = self.down_until.lock().unwrap_or_else(PoisonError::into_inner);
+        down_until.iter().position(|until| until.is_none_or(|until| until <= now)).unwrap_or(0)
+    }
+
+    fn note(&self, member: usize, answers: bool) {
+        let mut down_until = self.down_until.lock().unwrap_or_else(PoisonError::into_inner);
+        down_until[member] = (!answers).then(|| Instant::now() + COUNTS_AS_DOWN);
+    }
+
     /// One round: the claim to every member, until the votes decide.
-    async fn round(&self, claim: &Claim) -> Result<Outcome> {
+    async fn round(&self, claim: &Claim, first: usize) -> Result<Outcome> {
         let (all, majority) = (self.fan_out.members().len(), self.majority());
-        let limit = member_limit(claim.ttl);
-        let mut answers = self.fan_out.claim(claim, limit);
+        let mut answers = self.fan_out.claim(claim, first, member_limit(claim.ttl));
         let mut votes = Votes::default();
+        let mut waiting_for: Vec<usize> = (0..all).collect();
         let started = Instant::now();
         let mut enough = None;
-        for answered in 1..=all {
+        while !waiting_for.is_empty() {
             // Who waits hears of the slower ones too: a grant by one of them would otherwise stay unknown, and in the
             // way. They get as much time again as the others took, so that one that hangs costs little.
             let patience = enough.unwrap_or(started + LONGEST_ANSWER);
             let Ok(Some((member, answer))) = tokio::time::timeout_at(patience, answers.next()).await else { break };
+            waiting_for.retain(|waiting| *waiting != member);
+            self.note(member, answer.is_ok());
             match answer {
                 Ok(Standing::Granted { token }) => votes.granted.push((member, token)),
-                Ok(Standing::Queued { ahead }) => votes.queued.push((member, ahead)),
-                Ok(Standing::Refused) => votes.refused += 1,
+                Ok(Standing::Queued { ahead }) => votes.queued = Some(ahead),
+                // Only an operator refuses a claim that waits.
+                Ok(Standing::Refused) if member == first => return Ok(Outcome::Refused),
+                Ok(Standing::Refused | Standing::Displaced) => votes.refused += 1,
                 Err(error) if matches!(error.kind(), Kind::Conflict | Kind::Invalid) => return Err(error),
                 Err(error) => votes.error = Some(error),
             }
-            let open = all - answered;
             if votes.granted.len() >= majority {
                 return Ok(Outcome::Granted(votes.granted));
             }
-            let reached = votes.granted.len() + votes.queued.len() + votes.refused;
-            if votes.granted.len() + open < majority && reached >= majority {
+            let reached = votes.granted.len() + votes.refused + usize::from(votes.queued.is_some());
+            if votes.granted.len() + waiting_for.len() < majority && reached >= majority {
                 if claim.patience == Patience::None {
                     return Ok(Outcome::Refused);
                 }
                 enough = enough.or_else(|| Some(Instant::now() + started.elapsed() + STRAGGLERS));
             }
         }
+        waiting_for.into_iter().for_each(|member| self.note(member, false));
         if enough.is_some() {
-            // Only an operator refuses a claim that waits, and it waits with one member only.
-            let evicted = votes.refused > 0;
-            return Ok(if evicted { Outcome::Refused } else { Outcome::Waiting(votes) });
+            let has_place = votes.queued.is_some() || votes.granted.iter().any(|(member, _)| *member == first);
+            return Ok(if has_place { Outcome::Waiting(votes) } else { Outcome::NoPlace });
         }
         Err(votes.error.map_or_else(
             || Error::new(Kind::Unreachable, "too few members answered").unknown(),
@@ -169,37 +197,53 @@ impl Quorum {
         Err(Error::new(Kind::Unreachable, "the token could not be written back to a majority").unknown())
     }
 
-    /// Keeps the claim's place with the first member that has one, and gives the others back.
-    async fn stay_in_line(&self, claim: &Claim, votes: &Votes) -> Standing {
-        let queued = votes.queued.iter().map(|(member, _)| *member);
-        let standing: Vec<usize> = queued.chain(votes.granted.iter().map(|(member, _)| *member)).collect();
-        let first = standing.iter().copied().min().unwrap_or(0);
-        let others: Vec<usize> = standing.into_iter().filter(|member| *member != first).collect();
-        self.withdraw_at(&others, claim).await;
-        if votes.granted.iter().any(|(member, _)| *member == first) {
-            // It heads this line and gets no majority: somebody else heads the others.
-            self.withdraw_at(&[first], claim).await;
-            tokio::time::sleep(random_pause(SPLIT_PAUSES[2])).await;
-            let mut again = self.fan_out.claim_at(&[first], claim, member_limit(claim.ttl));
-            again.next().await;
-        }
-        let ahead = votes.queued.iter().find(|(member, _)| *member == first).map_or(1, |(_, ahead)| *ahead);
-        self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.id, first);
-        Standing::Queued { ahead }
+    /// A claim that was woken asks where it waits before it asks everybody: the others are not its concern before its
+    /// turn. Says how many are ahead if it is not.
+    async fn still_waits(&self, claim: &Claim) -> Option<u32> {
+        let first = self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).remove(&claim.id).flatten()?;
+        let (_, answer) = self.fan_out.claim_first(claim, first, member_limit(claim.ttl)).next().await?;
+        let Ok(Standing::Queued { ahead }) = answer else { return None };
+        self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.id, Some(first));
+        Some(ahead)
     }
 
-    async fn withdraw_at(&self, members: &[usize], claim: &Claim) {
-        let mut answers = self.fan_out.withdraw_at(members, claim, member_limit(claim.ttl));
-        while answers.next().await.is_some() {}
+    /// What becomes of a claim that gets no majority.
+    async fn wait_or_go(&self, claim: &Claim, votes: &Votes, first: usize) -> Standing {
+        let wait_at = |member| {
+            self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.id, member);
+        };
+        match votes.queued {
+            Some(ahead) if votes.granted.is_empty() => {
+                wait_at(Some(first));
+                return Standing::Queued { ahead };
+            }
+            // It is its turn here: those who are in the way elsewhere go. Now and then it goes itself, in case somebody
+            // waits in the same way with another member.
+            None if random::fraction() > TURN_GIVEN_UP => {
+                wait_at(None);
+                return Standing::Queued { ahead: 1 };
+            }
+            _ => {}
+        }
+        self.fan_out.refuse(claim, member_limit(claim.ttl), STRAGGLERS).await;
+        tokio::time::sleep(random_pause(SPLIT_PAUSES[2])).await;
+        Standing::Displaced
     }
 }
 
-/// Forgets with which member a claim waits when it sleeps no more, however that comes.
-struct Asleep<'a>(&'a Quorum, ClaimId);
+/// Forgets with which member a claim waits when it sleeps no more, however that comes; unless it was woken there, and
+/// asks again at once.
+struct Asleep<'a> {
+    quorum: &'a Quorum,
+    id: ClaimId,
+    woken: bool,
+}
 
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
-        self.0.waits_at.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+        if !self.woken {
+            self.quorum.waits_at.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        }
     }
 }
 
@@ -237,31 +281,35 @@ impl Engine for Quorum {
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
+        if let Some(ahead) = self.still_waits(claim).await {
+            return Ok(Standing::Queued { ahead });
+        }
         let mut pauses = SPLIT_PAUSES.into_iter();
         loop {
-            match self.round(claim).await? {
+            let first = self.first();
+            match self.round(claim, first).await? {
                 Outcome::Granted(granted) => return self.write_back(claim, granted).await,
                 Outcome::Refused => {
                     self.fan_out.refuse(claim, member_limit(claim.ttl), STRAGGLERS).await;
                     return Ok(Standing::Refused);
                 }
-                Outcome::Waiting(votes) => match pauses.next().filter(|_| !votes.granted.is_empty()) {
+                // Another one keeps the places from now on.
+                Outcome::NoPlace => {}
+                // Where it is not its turn, what it was granted elsewhere is in somebody's way.
+                Outcome::Waiting(votes) => match pauses.next().filter(|_| votes.queued.is_none()) {
                     Some(pause) => tokio::time::sleep(random_pause(pause)).await,
-                    None => return Ok(self.stay_in_line(claim, &votes).await),
+                    None => return Ok(self.wait_or_go(claim, &votes, first).await),
                 },
             }
         }
     }
 
     async fn moved(&self, claim: &Claim) -> Result<Option<Standing>> {
-        let member = self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).get(&claim.id).copied();
-        let _asleep = Asleep(self, claim.id);
-        let moved = match member {
-            Some(member) => self.fan_out.members()[member].moved(claim).await.is_ok(),
-            None => false,
-        };
-        if !moved {
-            tokio::time::sleep(random_pause(MEMBER_LOST)).await;
+        let member = self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).get(&claim.id).copied().flatten();
+        let mut asleep = Asleep { quorum: self, id: claim.id, woken: false };
+        match member {
+            Some(member) => asleep.woken = self.fan_out.members()[member].moved(claim).await.is_ok(),
+            None => tokio::time::sleep(random_pause(ASK_AGAIN)).await,
         }
         // One member's word is no grant: the others are asked.
         Ok(None)
@@ -297,6 +345,7 @@ impl Engine for Quorum {
     }
 
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
+        self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).remove(&claim.id);
         let (all, majority) = (self.fan_out.members().len(), self.majority());
         let everyone: Vec<usize> = (0..all).collect();
         let mut answers = self.fan_out.withdraw_at(&everyone, claim, member_limit(claim.ttl));
@@ -347,29 +396,4 @@ impl Engine for Quorum {
 fn no_cells() -> Error {
     Error::new(Kind::Unsupported, "a quorum has no cells: independent members have no common order of writes")
         .help("keep cells on one engine")
-}
-
-/// One picture of what several members see: a claim holds when a majority says so.
-fn merge(surveys: Vec<Vec<Line>>, majority: usize) -> Vec<Line> {
-    let mut lines: std::collections::BTreeMap<Name, (u32, Vec<Place>)> = std::collections::BTreeMap::new();
-    let mut grants: HashMap<(Name, PublicId), usize> = HashMap::new();
-    for line in surveys.into_iter().flatten() {
-        let (_, places) = lines.entry(line.name.clone()).or_insert((line.capacity, Vec::new()));
-        for place in line.places {
-            *grants.entry((line.name.clone(), place.id)).or_default() += usize::from(place.token.is_some());
-            match places.iter_mut().find(|known| known.id == place.id) {
-                Some(known) => known.token = known.token.max(place.token),
-                None => places.push(place),
-            }
-        }
-    }
-    let merged = lines.into_iter().map(|(name, (capacity, mut places))| {
-        for place in &mut places {
-            let holds = grants.get(&(name.clone(), place.id)).is_some_and(|grants| *grants >= majority);
-            place.token = place.token.filter(|_| holds);
-        }
-        places.sort_by_key(|place| place.token.is_none());
-        Line { name, capacity, places }
-    });
-    merged.collect()
 }

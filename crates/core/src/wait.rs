@@ -148,6 +148,13 @@ impl<'a> Waiter<'a> {
             // An answer so late that the claim may have lapsed says nothing: a new one asks.
             Standing::Queued { .. } if self.hold.as_ref().is_some_and(|hold| hold.has_lapsed()) => Ok(MoveOn::Ask),
             Standing::Queued { .. } => Ok(MoveOn::Sleep),
+            Standing::Displaced => {
+                // Late copies of what we sent may still be on their way, so its identity is not used again.
+                if let Some(hold) = self.hold.take() {
+                    self.client.ledger.part(hold, None);
+                }
+                Ok(MoveOn::Ask)
+            }
             Standing::Refused => {
                 // Nothing was left behind, so there is nothing to withdraw.
                 if let Some(hold) = self.hold.take() {

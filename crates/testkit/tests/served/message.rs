@@ -36,6 +36,7 @@ pub(crate) enum Answer {
 pub(crate) enum StandingWords {
     Granted(u64),
     Queued(u32),
+    Displaced,
     Refused,
 }
 
@@ -127,6 +128,7 @@ impl From<Standing> for StandingWords {
         match standing {
             Standing::Granted { token } => Self::Granted(token),
             Standing::Queued { ahead } => Self::Queued(ahead),
+            Standing::Displaced => Self::Displaced,
             Standing::Refused => Self::Refused,
         }
     }
@@ -137,6 +139,7 @@ impl From<StandingWords> for Standing {
         match words {
             StandingWords::Granted(token) => Self::Granted { token },
             StandingWords::Queued(ahead) => Self::Queued { ahead },
+            StandingWords::Displaced => Self::Displaced,
             StandingWords::Refused => Self::Refused,
         }
     }
