@@ -7,12 +7,12 @@
 //! **Tokens.** Each member counts its own grants. The token is the highest among those that granted, and it counts only
 //! when a majority has written it back: any later grant shares a member with that majority, whose counter is past it.
 //!
-//! **Waiting.** Members are reached in different orders, so claims that stood in every line could each head some of them
-//! and none get a majority. A claim therefore stands in line with one member only, the first that is not known to be
-//! down; the others it asks without patience, again when its turn has come. Who is granted by a minority asks again a
-//! few random moments apart. If it is still one, and not its turn, the claim is displaced: it gives everything back, and
-//! a new one goes to the end of the line. It is never claimed again with a member where it was withdrawn: a withdrawal
-//! that comes late would take away what was granted since.
+//! **Waiting.** Members are reached in different orders, so claims that stood in every line could each head some of
+//! them and none get a majority. A claim therefore stands in line with one member only, the first that is not known to
+//! be down; the others it asks without patience, again when its turn has come. Who is granted by a minority asks again
+//! a few random moments apart. If it is still one, and not its turn, the claim is displaced: it gives everything back,
+//! and a new one goes to the end of the line. It is never claimed again with a member where it was withdrawn: a
+//! withdrawal that comes late would take away what was granted since.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
