@@ -33,7 +33,7 @@ pub(crate) async fn acquire(
     deadline: Moment,
 ) -> Result<Option<Arc<Hold>>> {
     if client.ledger.is_closed() {
-        return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&terms.name)));
+        return Err(closed(terms));
     }
     // A wait that is over before it began sends nothing.
     if client.clock.now() >= deadline {
@@ -56,6 +56,10 @@ pub(crate) async fn acquire(
             },
         }
     }
+}
+
+fn closed(terms: &Terms) -> Error {
+    Error::new(Kind::Closed, "this client was closed").during("lock", Some(&terms.name))
 }
 
 /// What to do next.
@@ -109,6 +113,12 @@ impl<'a> Waiter<'a> {
         let t0 = clock.now();
         let limit = hold.claim.ttl.min(LONGEST_REQUEST).min(deadline.since(t0));
         hold.sending();
+        // Not before: a client that is closed after this takes out what may be on its way, and one that was closed
+        // before sends nothing more.
+        if self.client.ledger.is_closed() {
+            hold.answered();
+            return Err(closed(self.terms));
+        }
         let answer = tokio::time::timeout(limit, self.client.front.claim(&hold.claim)).await;
         let answer = answer.unwrap_or_else(|_| {
             let what = format!("no answer within {limit:?}");
@@ -203,9 +213,6 @@ impl<'a> Waiter<'a> {
     /// A claim that it did not know is in line again by that, under an identity to which a grant may have been pushed in
     /// its former life: it is withdrawn, and another one takes its place.
     async fn lapsed(&mut self, deadline: Moment) -> Result<MoveOn> {
-        if self.client.ledger.is_closed() {
-            return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&self.terms.name)));
-        }
         let before = self.hold.as_ref().map(|hold| hold.claim.id);
         match self.ask(deadline).await {
             Ok(Standing::Queued { .. }) => {
