@@ -116,7 +116,7 @@ impl<'a> Waiter<'a> {
         // Not before: a client that is closed after this takes out what may be on its way, and one that was closed
         // before sends nothing more.
         if self.client.ledger.is_closed() {
-            hold.answered();
+            hold.answered(false);
             return Err(closed(self.terms));
         }
         let answer = tokio::time::timeout(limit, self.client.front.claim(&hold.claim)).await;
@@ -126,7 +126,7 @@ impl<'a> Waiter<'a> {
         });
         match answer {
             Ok(standing) => {
-                hold.answered();
+                hold.answered(true);
                 hold.confirm(t0);
                 self.reached = true;
                 self.failures = 0;
@@ -134,7 +134,7 @@ impl<'a> Waiter<'a> {
             }
             Err(error) => {
                 if error.may_have_happened() == crate::error::Happened::No {
-                    hold.answered();
+                    hold.answered(false);
                 }
                 Err(error.engine(self.client.guarantees.engine).during("lock", Some(&self.terms.name)))
             }
