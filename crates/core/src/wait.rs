@@ -241,7 +241,7 @@ impl<'a> Waiter<'a> {
     async fn leave(&mut self) {
         let Some(hold) = &self.hold else { return };
         let withdrawal = tokio::time::timeout(LEAVING, self.client.front.withdraw(&hold.claim)).await;
-        if matches!(withdrawal, Ok(Ok(_))) && hold.unanswered() == 0 {
+        if matches!(withdrawal, Ok(Ok(withdrawal)) if hold.is_out(withdrawal)) {
             self.client.ledger.leave(hold);
             self.hold = None;
         }
