@@ -25,7 +25,9 @@ pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
         if i.is_multiple_of(50) {
             // A wait that is given up.
             let held = stage.mutex(&a, "held").lock().await.unwrap();
-            assert!(stage.mutex(&b, "held").wait(Duration::from_millis(1)).lock_in_time().await.unwrap().is_none());
+            // Shorter than the answer of a slow engine may take, which is then an error.
+            let given_up = stage.mutex(&b, "held").wait(Duration::from_millis(1)).lock_in_time().await;
+            assert!(!matches!(given_up, Ok(Some(_))), "it is held");
             held.release().await.unwrap();
         }
     };
