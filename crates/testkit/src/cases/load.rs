@@ -59,9 +59,10 @@ pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
 pub(crate) async fn many_try_and_release_on_one_name(stage: Stage) {
     let inside = Inside::default();
     let rounds = stage.paced(10_000);
+    // An enduring lease, since a request may take no longer than its lease, and here everybody is in everybody's way.
     let mut workers = JoinSet::new();
     for _ in 0..16 {
-        let (mutex, inside) = (stage.mutex(&stage.client().await, "x"), inside.clone());
+        let (mutex, inside) = (stage.enduring(&stage.client().await, "x"), inside.clone());
         workers.spawn(async move {
             let mut granted = 0;
             for _ in 0..rounds {
