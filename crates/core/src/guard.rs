@@ -119,7 +119,11 @@ impl Held {
         });
         match answer {
             Ok(release) => {
-                parting.hold = None;
+                let withdrawal = if release == Release::Freed { Withdrawal::Withdrawn } else { Withdrawal::NotThere };
+                // A request to claim that is still on its way would put the claim back: then the keeper goes on.
+                if linger_until.is_some() || hold.is_out(withdrawal) {
+                    parting.hold = None;
+                }
                 Ok(release)
             }
             Err(error) => Err(error

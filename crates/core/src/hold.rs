@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, SetOnce};
 
 use crate::claim::Claim;
 use crate::clock::{Clock, Moment};
+use crate::engine::Withdrawal;
 
 /// Why a lock is no longer held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,6 +55,8 @@ pub(crate) struct Hold {
     loss: SetOnce<Loss>,
     /// Requests to claim that were sent and not answered: each may still be on its way.
     unanswered: AtomicU32,
+    /// The engine has answered one of them: the claim had its place before those that are on their way.
+    placed: AtomicBool,
     /// Told when the engine does not know a waiting claim any more.
     pub(crate) lapsed: Notify,
 }
@@ -74,6 +77,7 @@ impl Hold {
             grant: OnceLock::new(),
             loss: SetOnce::new(),
             unanswered: AtomicU32::new(0),
+            placed: AtomicBool::new(false),
             lapsed: Notify::new(),
         };
         // Not confirmed yet, and true all the same: if the engine has the claim, it has it since after t0.
@@ -152,14 +156,20 @@ impl Hold {
         self.unanswered.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// It was answered, or certainly not carried out.
-    pub(crate) fn answered(&self) {
+    /// It was answered: carried out, or certainly not.
+    pub(crate) fn answered(&self, carried_out: bool) {
+        self.placed.fetch_or(carried_out, Ordering::AcqRel);
         self.unanswered.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// How many requests to claim may still be on their way.
-    pub(crate) fn unanswered(&self) -> u32 {
-        self.unanswered.load(Ordering::Acquire)
+    /// Whether a withdrawal took the claim out for good, so that no request which is on its way puts it back.
+    pub(crate) fn is_out(&self, withdrawal: Withdrawal) -> bool {
+        match self.unanswered.load(Ordering::Acquire) {
+            0 => true,
+            // It has arrived: there was no other that could have made the claim which was withdrawn.
+            1 => withdrawal == Withdrawal::Withdrawn && !self.placed.load(Ordering::Acquire),
+            _ => false,
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) async fn acquire(
     deadline: Moment,
 ) -> Result<Option<Arc<Hold>>> {
     if client.ledger.is_closed() {
-        return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&terms.name)));
+        return Err(closed(terms));
     }
     // A wait that is over before it began sends nothing.
     if client.clock.now() >= deadline {
@@ -62,6 +62,10 @@ pub(crate) async fn acquire(
             MoveOn::Ask | MoveOn::Sleep => {}
         }
     }
+}
+
+fn closed(terms: &Terms) -> Error {
+    Error::new(Kind::Closed, "this client was closed").during("lock", Some(&terms.name))
 }
 
 /// What to do next.
@@ -116,6 +120,12 @@ impl<'a> Waiter<'a> {
         // A request is not cut off in the middle when the wait is over: its outcome would be unknown.
         let limit = hold.claim.ttl.min(LONGEST_REQUEST).min(deadline.since(t0).max(LAST_ANSWER));
         hold.sending();
+        // Not before: a client that is closed after this takes out what may be on its way, and one that was closed
+        // before sends nothing more.
+        if self.client.ledger.is_closed() {
+            hold.answered(false);
+            return Err(closed(self.terms));
+        }
         let answer = tokio::time::timeout(limit, self.client.front.claim(&hold.claim)).await;
         let answer = answer.unwrap_or_else(|_| {
             let what = format!("no answer within {limit:?}");
@@ -123,7 +133,7 @@ impl<'a> Waiter<'a> {
         });
         match answer {
             Ok(standing) => {
-                hold.answered();
+                hold.answered(true);
                 hold.confirm(t0);
                 self.reached = true;
                 self.failures = 0;
@@ -131,7 +141,7 @@ impl<'a> Waiter<'a> {
             }
             Err(error) => {
                 if error.may_have_happened() == crate::error::Happened::No {
-                    hold.answered();
+                    hold.answered(false);
                 }
                 Err(error.engine(self.client.guarantees.engine).during("lock", Some(&self.terms.name)))
             }
@@ -217,9 +227,6 @@ impl<'a> Waiter<'a> {
     /// A claim that it did not know is in line again by that, under an identity to which a grant may have been pushed
     /// in its former life: it is withdrawn, and another one takes its place.
     async fn lapsed(&mut self, deadline: Moment) -> Result<MoveOn> {
-        if self.client.ledger.is_closed() {
-            return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&self.terms.name)));
-        }
         let before = self.hold.as_ref().map(|hold| hold.claim.id);
         match self.ask(deadline).await {
             Ok(Standing::Queued { .. }) => {
@@ -244,7 +251,7 @@ impl<'a> Waiter<'a> {
     async fn leave(&mut self) {
         let Some(hold) = &self.hold else { return };
         let withdrawal = tokio::time::timeout(LEAVING, self.client.front.withdraw(&hold.claim)).await;
-        if matches!(withdrawal, Ok(Ok(_))) && hold.unanswered() == 0 {
+        if matches!(withdrawal, Ok(Ok(withdrawal)) if hold.is_out(withdrawal)) {
             self.client.ledger.leave(hold);
             self.hold = None;
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -54,6 +54,8 @@ pub enum Mode {
     Late(Duration),
     /// Carries it out this much later, also when the caller has given up by then.
     Straggle(Duration),
+    /// Fails it at once, and carries it out this much later: whether it happens is unknown.
+    Orphan(Duration),
 }
 
 /// The handle of a gate. Clones are the same gate.
@@ -114,10 +116,6 @@ impl Gate {
         Verb::ALL.into_iter().map(|verb| self.calls(verb)).sum()
     }
 
-    fn stragglers(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.switches.stragglers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn pass<T: Send + 'static>(
         &self,
         side: Side,
@@ -148,18 +146,26 @@ impl Gate {
                 answer
             }
             Mode::Straggle(delay) => {
-                let straggler = async move {
-                    tokio::time::sleep(delay).await;
-                    call.await
-                };
                 let (tell, answer) = oneshot::channel();
-                self.stragglers().spawn(async move {
+                self.later(delay, async move {
                     // Nobody may be listening any more: that is what a straggler is.
-                    let _ = tell.send(straggler.await);
+                    let _ = tell.send(call.await);
                 });
                 answer.await.expect("an engine does not panic")
             }
+            Mode::Orphan(delay) => {
+                self.later(delay, async move { drop(call.await) });
+                Err(Error::new(Kind::Unreachable, "the gate lost sight of the request").unknown())
+            }
         }
+    }
+
+    fn later(&self, delay: Duration, call: impl Future<Output = ()> + Send + 'static) {
+        let mut stragglers = self.switches.stragglers.lock().unwrap_or_else(PoisonError::into_inner);
+        stragglers.spawn(async move {
+            tokio::time::sleep(delay).await;
+            call.await;
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// A future that is not woken for this long will not be polled again soon.
-const ASLEEP: Duration = Duration::from_millis(300);
+const ASLEEP: Duration = Duration::from_millis(100);
 
 /// Polls a future at most `polls` times and drops it; `Some` if it was ready by then. A future that falls asleep is
 /// dropped as well.

@@ -137,6 +137,12 @@ impl Stage {
         locks.mutex(self.name(name)).ttl(self.ttl())
     }
 
+    /// A mutex of this case's, with so long a lease that it is not the lease which ends anything.
+    #[must_use]
+    pub fn enduring(&self, locks: &Locks, name: &str) -> Mutex {
+        self.mutex(locks, name).ttl(LONG * 2)
+    }
+
     /// How long a lock whose holder is not heard of any more may stay taken.
     #[must_use]
     pub fn freed_by_lease(&self) -> Duration {

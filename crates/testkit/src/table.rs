@@ -45,6 +45,8 @@ macro_rules! every_case {
                     "release while the server is unreachable returns in bounded time as unknown and renewal stops";
                 a_release_whose_reply_is_lost_can_be_repeated [Excludes]
                     "a repeated release after a lost reply is safe";
+                a_release_takes_out_what_is_still_on_its_way [Excludes]
+                    "a release after a lost reply: what arrives later is taken out";
                 renewal_never_outlives_release [Excludes]
                     "renewal never outlives release";
                 a_renewal_never_revives_what_was_released [Excludes]
@@ -149,6 +151,8 @@ macro_rules! every_case {
                     "the future dropped after every k-th poll: while it is granted";
                 a_request_on_its_way_is_taken_out_when_it_arrives [Excludes]
                     "the future dropped while the claim is still on its way";
+                a_repeated_request_on_its_way_is_taken_out_too [Wakes]
+                    "the future dropped while the claim is on its way once more";
             }
             fairness {
                 first_come_first_served [Fair]

@@ -85,18 +85,22 @@ pub(crate) async fn a_waiter_is_told_of_its_turn_after_a_reconnect(stage: Stage)
 }
 
 pub(crate) async fn a_short_cut_costs_no_lock(stage: Stage) {
-    let (a, wire) = stage.cuttable().await;
-    // Long enough for the engine's driver to come back in.
-    let lease = stage.ttl() * 4;
-    let guard = stage.mutex(&a, "x").ttl(lease).lock().await.unwrap();
-    for cut in Cut::ALL {
-        wire.cut(cut);
-        tokio::time::sleep(lease / 8).await;
-        wire.mend();
-        let before = guard.valid_for();
-        let renewed = async || guard.valid_for() > before.max(lease / 2);
-        eventually(lease, &format!("renewed after {cut:?}"), renewed).await;
-        guard.check().unwrap();
-    }
-    guard.release().await.unwrap();
+    let each = Cut::ALL.map(|cut| {
+        let stage = stage.clone();
+        async move {
+            let (a, wire) = stage.cuttable().await;
+            // Long enough for the engine's driver to come back in.
+            let lease = stage.ttl() * 4;
+            let guard = stage.mutex(&a, &format!("{cut:?}")).ttl(lease).lock().await.unwrap();
+            wire.cut(cut);
+            tokio::time::sleep(lease / 4).await;
+            wire.mend();
+            let before = guard.valid_for();
+            let renewed = async || guard.valid_for() > before.max(lease / 2);
+            eventually(lease, &format!("renewed after {cut:?}"), renewed).await;
+            guard.check().unwrap();
+            guard.release().await.unwrap();
+        }
+    });
+    futures_util::future::join_all(each).await;
 }

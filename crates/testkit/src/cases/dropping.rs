@@ -8,9 +8,14 @@ use std::time::Duration;
 
 use lockhouse_core::{Locks, Result};
 
+use crate::eventually::eventually;
 use crate::gate::{Gate, Mode, Verb};
 use crate::polled::{dropped_after_every_poll, polled};
-use crate::stage::{BUSY_MACHINE, Stage};
+use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::task::spawn;
+
+/// So long that it is not what ends anything.
+const LEASE: Duration = Duration::from_secs(60);
 
 /// How an answer or a request is delayed, so that there is something to interrupt on every engine.
 const DELAYS: [Mode; 3] = [Mode::Pass, Mode::Late(Duration::from_millis(2)), Mode::Straggle(Duration::from_millis(20))];
@@ -33,13 +38,11 @@ async fn nothing_is_left<T, F: Future<Output = Result<T>>>(
 }
 
 pub(crate) async fn lock_leaves_nothing(stage: Stage) {
-    let ttl = stage.ttl();
-    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.mutex(name).ttl(ttl).lock().await }).await;
+    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.mutex(name).ttl(LEASE).lock().await }).await;
 }
 
 pub(crate) async fn try_lock_leaves_nothing(stage: Stage) {
-    let ttl = stage.ttl();
-    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.mutex(name).ttl(ttl).try_lock().await })
+    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.mutex(name).ttl(LEASE).try_lock().await })
         .await;
 }
 
@@ -48,7 +51,7 @@ pub(crate) async fn release_leaves_nothing(stage: Stage) {
     for mode in DELAYS {
         gate.set(Verb::Withdraw, mode);
         for polls in 0..10 {
-            let guard = stage.mutex(&locks, &format!("{mode:?}-{polls}")).lock().await.unwrap();
+            let guard = stage.mutex(&locks, &format!("{mode:?}-{polls}")).ttl(LEASE).lock().await.unwrap();
             if polled(polls, guard.release()).await.is_some() {
                 assert!(mode == Mode::Pass || polls > 1, "{mode:?}: there was nothing to interrupt");
                 break;
@@ -59,48 +62,45 @@ pub(crate) async fn release_leaves_nothing(stage: Stage) {
 }
 
 pub(crate) async fn read_and_write_leave_nothing(stage: Stage) {
-    let ttl = stage.ttl();
-    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.rwlock(name).ttl(ttl).read().await }).await;
-    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.rwlock(name).ttl(ttl).write().await }).await;
+    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.rwlock(name).ttl(LEASE).read().await }).await;
+    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.rwlock(name).ttl(LEASE).write().await })
+        .await;
     nothing_is_left(&stage, Verb::Claim, |locks, name| async move {
-        let writer = locks.rwlock(name).ttl(ttl).write().await?;
+        let writer = locks.rwlock(name).ttl(LEASE).write().await?;
         writer.downgrade().await.map_err(|(_, error)| error)
     })
     .await;
 }
 
 pub(crate) async fn semaphore_leaves_nothing(stage: Stage) {
-    let ttl = stage.ttl();
     nothing_is_left(
         &stage,
         Verb::Claim,
-        |locks, name| async move { locks.semaphore(name, 3).ttl(ttl).acquire(2).await },
+        |locks, name| async move { locks.semaphore(name, 3).ttl(LEASE).acquire(2).await },
     )
     .await;
 }
 
 pub(crate) async fn several_leave_nothing(stage: Stage) {
-    let ttl = stage.ttl();
     nothing_is_left(&stage, Verb::Claim, |locks, name| async move {
         let names = ["a", "b", "c"].map(|last| format!("{name}{last}"));
-        locks.several(names).ttl(ttl).lock().await
+        locks.several(names).ttl(LEASE).lock().await
     })
     .await;
 }
 
 pub(crate) async fn campaign_leaves_nothing(stage: Stage) {
-    let ttl = stage.ttl();
-    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.election(name).ttl(ttl).campaign().await })
+    nothing_is_left(&stage, Verb::Claim, |locks, name| async move { locks.election(name).ttl(LEASE).campaign().await })
         .await;
 }
 
 pub(crate) async fn a_wait_in_line_leaves_nothing(stage: Stage) {
     let ((locks, gate), observer) = (stage.gated().await, stage.client().await);
-    let blocker = stage.mutex(&observer, "x").lock().await.unwrap();
+    let blocker = stage.mutex(&observer, "x").ttl(LEASE).lock().await.unwrap();
     for mode in DELAYS {
         gate.set(Verb::Claim, mode);
         for polls in 0..8 {
-            assert!(polled(polls, stage.mutex(&locks, "x").lock()).await.is_none(), "it is held");
+            assert!(polled(polls, stage.mutex(&locks, "x").ttl(LEASE).lock()).await.is_none(), "it is held");
         }
         stage.until_waiting(&observer, "x", 0).await;
     }
@@ -113,8 +113,8 @@ pub(crate) async fn a_wait_that_is_granted_leaves_nothing(stage: Stage) {
     for mode in DELAYS {
         set_both(&gate, mode);
         for polls in 0..20 {
-            let blocker = stage.mutex(&observer, "x").lock().await.unwrap();
-            let mutex = stage.mutex(&locks, "x");
+            let blocker = stage.mutex(&observer, "x").ttl(LEASE).lock().await.unwrap();
+            let mutex = stage.mutex(&locks, "x").ttl(LEASE);
             // Released at some point of the wait, so that the drop falls on every moment of the hand-over.
             let (done, _) = tokio::join!(polled(polls, mutex.lock()), async {
                 tokio::time::sleep(Duration::from_millis(3)).await;
@@ -135,7 +135,7 @@ pub(crate) async fn a_request_on_its_way_is_taken_out_when_it_arrives(stage: Sta
     let ((locks, gate), observer) = (stage.gated().await, stage.client().await);
     let on_its_way = stage.ttl() / 2;
     gate.set(Verb::Claim, Mode::Straggle(on_its_way));
-    let cancelled = tokio::time::timeout(stage.ttl() / 10, stage.mutex(&locks, "x").lock()).await;
+    let cancelled = tokio::time::timeout(stage.ttl() / 10, stage.mutex(&locks, "x").ttl(LEASE).lock()).await;
     assert!(cancelled.is_err(), "it cannot have been answered yet");
     // Nothing is there until it arrives; then it is taken out, before its lease is over.
     tokio::time::sleep(on_its_way).await;
@@ -143,4 +143,26 @@ pub(crate) async fn a_request_on_its_way_is_taken_out_when_it_arrives(stage: Sta
     stage.nothing_left(&observer, BUSY_MACHINE).await;
     let guard = stage.mutex(&observer, "x").try_lock().await.unwrap();
     guard.expect("nothing stands in the way").release().await.unwrap();
+}
+
+pub(crate) async fn a_repeated_request_on_its_way_is_taken_out_too(stage: Stage) {
+    let ((locks, gate), observer) = (stage.gated().await, stage.client().await);
+    let blocker = stage.mutex(&observer, "x").ttl(LEASE).lock().await.unwrap();
+    // Whoever cannot be told of its turn asks again and again.
+    gate.set(Verb::Moved, Mode::Fail);
+    let mutex = stage.mutex(&locks, "x").ttl(LEASE);
+    let waiter = spawn(async move { mutex.lock().await });
+    stage.until_waiting(&observer, "x", 1).await;
+    gate.set(Verb::Claim, Mode::Straggle(Duration::from_millis(300)));
+    let sent = gate.calls(Verb::Claim);
+    eventually(LONG, "it asks again", async || gate.calls(Verb::Claim) > sent).await;
+    waiter.abort();
+    // Its place is withdrawn at once; the request that is still on its way must not take another.
+    stage.until_waiting(&observer, "x", 0).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let gone = async || stage.count(&observer, "x").await == (1, 0);
+    eventually(BUSY_MACHINE, "what was on its way is taken out", gone).await;
+    tokio::time::timeout(BUSY_MACHINE, waiter).await.expect("aborted").unwrap_err();
+    blocker.release().await.unwrap();
+    stage.nothing_left(&observer, BUSY_MACHINE).await;
 }

@@ -50,8 +50,8 @@ pub(crate) async fn a_leader_that_vanishes_is_told_and_replaced(stage: Stage) {
 
 pub(crate) async fn a_candidate_that_gives_up_leaves_the_line(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
-    let term = election(&stage, &a, "a").campaign().await.unwrap();
-    let candidate = election(&stage, &b, "b");
+    let term = election(&stage, &a, "a").ttl(LONG).campaign().await.unwrap();
+    let candidate = election(&stage, &b, "b").ttl(LONG);
     let campaign = spawn(async move { candidate.campaign().await });
     stage.until_waiting(&a, "x", 1).await;
     campaign.abort();

@@ -25,7 +25,9 @@ pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
         if i.is_multiple_of(50) {
             // A wait that is given up.
             let held = stage.mutex(&a, "held").lock().await.unwrap();
-            assert!(stage.mutex(&b, "held").wait(Duration::from_millis(1)).lock_in_time().await.unwrap().is_none());
+            // Shorter than the answer of a slow engine may take, which is then an error.
+            let given_up = stage.mutex(&b, "held").wait(Duration::from_millis(1)).lock_in_time().await;
+            assert!(!matches!(given_up, Ok(Some(_))), "it is held");
             held.release().await.unwrap();
         }
     };
@@ -57,9 +59,10 @@ pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
 pub(crate) async fn many_try_and_release_on_one_name(stage: Stage) {
     let inside = Inside::default();
     let rounds = stage.paced(10_000);
+    // An enduring lease, since a request may take no longer than its lease, and here everybody is in everybody's way.
     let mut workers = JoinSet::new();
     for _ in 0..16 {
-        let (mutex, inside) = (stage.mutex(&stage.client().await, "x"), inside.clone());
+        let (mutex, inside) = (stage.enduring(&stage.client().await, "x"), inside.clone());
         workers.spawn(async move {
             let mut granted = 0;
             for _ in 0..rounds {

@@ -106,6 +106,22 @@ pub(crate) async fn a_release_whose_reply_is_lost_can_be_repeated(stage: Stage) 
     assert!(stage.mutex(&a, "x").try_lock().await.unwrap().is_none(), "the successor is not harmed");
 }
 
+pub(crate) async fn a_release_takes_out_what_is_still_on_its_way(stage: Stage) {
+    let ((a, gate), b) = (stage.gated().await, stage.client().await);
+    let delay = Duration::from_millis(300);
+    gate.set(Verb::Claim, Mode::Orphan(delay));
+    let mutex = stage.enduring(&a, "x");
+    let sent = gate.calls(Verb::Claim);
+    let patient = spawn(async move { mutex.lock().await });
+    eventually(LONG, "it asks", async || gate.calls(Verb::Claim) > sent).await;
+    gate.set(Verb::Claim, Mode::Pass);
+    let guard = tokio::time::timeout(LONG, patient).await.expect("asked again").unwrap().unwrap();
+    assert_eq!(guard.release().await.unwrap(), Release::Freed);
+    // The first request arrives when everything is over.
+    tokio::time::sleep(delay).await;
+    stage.nothing_left(&b, BUSY_MACHINE).await;
+}
+
 pub(crate) async fn renewal_never_outlives_release(stage: Stage) {
     let (locks, gate) = stage.gated().await;
     let guard = stage.mutex(&locks, "x").lock().await.unwrap();
@@ -130,10 +146,10 @@ pub(crate) async fn a_renewal_never_revives_what_was_released(stage: Stage) {
 
 pub(crate) async fn a_dropped_guard_releases(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
-    drop(stage.mutex(&a, "x").lock().await.unwrap());
+    drop(stage.enduring(&a, "x").lock().await.unwrap());
     stage.nothing_left(&b, BUSY_MACHINE).await;
     // Also when the client goes with it.
-    let guard = stage.mutex(&a, "x").lock().await.unwrap();
+    let guard = stage.enduring(&a, "x").lock().await.unwrap();
     drop(a);
     guard.check().expect("a guard keeps its client");
     drop(guard);
@@ -141,16 +157,21 @@ pub(crate) async fn a_dropped_guard_releases(stage: Stage) {
 }
 
 pub(crate) async fn closing_a_client_gives_everything_back(stage: Stage) {
-    let (a, b) = (stage.client().await, stage.client().await);
-    let held = stage.mutex(&a, "x").lock().await.unwrap();
-    let blocker = stage.mutex(&b, "y").lock().await.unwrap();
-    let mutex = stage.mutex(&a, "y");
-    let waiter = spawn(async move { mutex.lock().await });
-    stage.until_waiting(&b, "y", 1).await;
-    a.clone().close(LONG).await.unwrap();
-    assert_eq!(held.check().unwrap_err().kind(), Kind::Lost);
-    assert_eq!(waiter.await.unwrap().unwrap_err().kind(), Kind::Closed);
-    assert_eq!(stage.mutex(&a, "z").try_lock().await.unwrap_err().kind(), Kind::Closed);
-    blocker.release().await.unwrap();
-    stage.nothing_left(&b, BUSY_MACHINE).await;
+    let b = stage.client().await;
+    for _ in 0..10 {
+        let a = stage.client().await;
+        let held = stage.enduring(&a, "x").lock().await.unwrap();
+        let blocker = stage.enduring(&b, "y").lock().await.unwrap();
+        let mutex = stage.enduring(&a, "y");
+        let waiter = spawn(async move { mutex.lock().await });
+        stage.until_waiting(&b, "y", 1).await;
+        a.clone().close(LONG).await.unwrap();
+        assert_eq!(held.check().unwrap_err().kind(), Kind::Lost);
+        tokio::time::timeout(BUSY_MACHINE, held.lost()).await.expect("whoever watches the guard is told");
+        let waited = tokio::time::timeout(BUSY_MACHINE, waiter).await.expect("waiters are told");
+        assert_eq!(waited.unwrap().unwrap_err().kind(), Kind::Closed);
+        assert_eq!(stage.mutex(&a, "z").try_lock().await.unwrap_err().kind(), Kind::Closed);
+        blocker.release().await.unwrap();
+        stage.nothing_left(&b, BUSY_MACHINE).await;
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) async fn all_are_taken_and_given_back(stage: Stage) {
 pub(crate) async fn a_failure_at_any_gives_back_the_rest(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let names = ["a", "b", "c", "d"];
-    let several = a.several(names.map(|name| stage.name(name))).ttl(stage.ttl());
+    let several = a.several(names.map(|name| stage.name(name))).ttl(LONG * 2);
     for (place, taken) in names.into_iter().enumerate() {
         let blocker = stage.mutex(&b, taken).lock().await.unwrap();
         let wait = Duration::from_millis(100);
@@ -45,7 +45,7 @@ pub(crate) async fn an_error_at_any_gives_back_the_rest(stage: Stage) {
     let ((a, gate), b) = (stage.gated().await, stage.client().await);
     let names = ["a", "b", "c"].map(|name| stage.name(name));
     gate.set(Verb::Claim, Mode::Late(Duration::from_millis(30)));
-    let several = a.several(names).ttl(stage.ttl());
+    let several = a.several(names).ttl(LONG * 2);
     let before = gate.calls(Verb::Claim);
     let taking = spawn(async move { several.try_lock().await });
     crate::eventually::eventually(LONG, "the second is asked for", async || gate.calls(Verb::Claim) >= before + 2)

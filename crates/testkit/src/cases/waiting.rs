@@ -11,10 +11,9 @@ use crate::task::spawn;
 
 pub(crate) async fn no_patience_returns_at_once(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
-    // So long a lease that nothing but an answer at once is quick.
-    let _guard = stage.mutex(&a, "x").ttl(LONG).lock().await.unwrap();
+    let _guard = stage.enduring(&a, "x").lock().await.unwrap();
     let started = Clock::Boot.now();
-    assert!(stage.mutex(&b, "x").ttl(LONG).try_lock().await.unwrap().is_none());
+    assert!(stage.enduring(&b, "x").try_lock().await.unwrap().is_none());
     let took = Clock::Boot.now().since(started);
     assert!(took < BUSY_MACHINE, "a try took {took:?}");
     assert_eq!(stage.count(&a, "x").await, (1, 0), "a try left something behind");
@@ -52,11 +51,10 @@ pub(crate) async fn an_endless_wait_wakes_on_release(stage: Stage) {
 
 pub(crate) async fn a_waiter_is_told_of_its_turn(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
-    // Who would only ask, would ask again when half of this is over.
-    let lease = LONG * 2;
+    // Who would only ask, would ask again when half of the lease is over.
     for release in [true, false] {
-        let guard = stage.mutex(&a, "x").ttl(lease).lock().await.unwrap();
-        let mutex = stage.mutex(&b, "x").ttl(lease);
+        let guard = stage.enduring(&a, "x").lock().await.unwrap();
+        let mutex = stage.enduring(&b, "x");
         let waiter = spawn(async move { mutex.lock().await });
         stage.until_waiting(&a, "x", 1).await;
         if release {
@@ -71,18 +69,18 @@ pub(crate) async fn a_waiter_is_told_of_its_turn(stage: Stage) {
 
 pub(crate) async fn a_cancelled_waiter_leaves_no_place(stage: Stage) {
     let (a, b, c) = (stage.client().await, stage.client().await, stage.client().await);
-    let guard = stage.mutex(&a, "x").lock().await.unwrap();
-    let mutex = stage.mutex(&b, "x");
+    let guard = stage.enduring(&a, "x").lock().await.unwrap();
+    let mutex = stage.enduring(&b, "x");
     let cancelled = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 1).await;
-    let mutex = stage.mutex(&c, "x");
+    let mutex = stage.enduring(&c, "x");
     let behind = spawn(async move { mutex.lock().await });
     stage.until_waiting(&a, "x", 2).await;
     cancelled.abort();
     let gone = async || stage.count(&a, "x").await == (1, 1);
     eventually(BUSY_MACHINE, "a cancelled waiter leaves the line", gone).await;
     guard.release().await.unwrap();
-    let next = tokio::time::timeout(stage.ttl() / 2 + BUSY_MACHINE, behind).await;
+    let next = tokio::time::timeout(LONG, behind).await;
     drop(next.expect("the one behind it is next").unwrap().unwrap());
 }
 
@@ -138,7 +136,7 @@ pub(crate) async fn a_lost_wake_up_strands_nobody(stage: Stage) {
 
 pub(crate) async fn a_panic_frees_the_lock(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
-    let mutex = stage.mutex(&a, "x");
+    let mutex = stage.enduring(&a, "x");
     let panicked = spawn(async move {
         let _guard = mutex.lock().await.unwrap();
         // Not `panic!`, which would print a message that looks like a failure of the suite's.
@@ -146,5 +144,5 @@ pub(crate) async fn a_panic_frees_the_lock(stage: Stage) {
     });
     assert!(panicked.await.unwrap_err().is_panic());
     stage.nothing_left(&b, BUSY_MACHINE).await;
-    assert!(stage.mutex(&b, "x").try_lock().await.unwrap().is_some());
+    assert!(stage.enduring(&b, "x").try_lock().await.unwrap().is_some());
 }
