@@ -123,7 +123,8 @@ impl Drop for Process {
 /// A command whose process the kernel signals when we die without having ended it, as far as this system can do that.
 ///
 /// `setpriv` replaces itself by the program, so the process id stays the one that was started. With an account, the
-/// program runs under it.
+/// program runs under it. What the kernel watches is the thread that started the process: start servers from the main
+/// one.
 pub(crate) fn tied(program: impl AsRef<OsStr>, account: Option<&str>, orphaned: &str) -> Result<Command, Problem> {
     if !can_tie() {
         return match account {

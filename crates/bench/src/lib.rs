@@ -1,1 +1,66 @@
-//! Placeholder.
+//! What the benches share: Lockhouse's clients, and the raw engines beside them.
+//!
+//! Times on a busy machine are noisy, so ratios count: `cargo run --release -p lockhouse-bench --example ratio` lets
+//! ours and the raw engine take turns in short rounds, and prints the ratio of their medians. `cargo bench -p
+//! lockhouse-bench` has the figures one by one.
+
+use std::path::Path;
+
+use lockhouse::{Locks, Result};
+use rusqlite::{Connection, params};
+
+/// The least that SQLite itself needs for a lock: a row inserted in one write transaction and deleted in the next, with
+/// the settings that the embedded engine uses.
+#[derive(Debug)]
+pub struct RawSqlite {
+    connection: Connection,
+}
+
+impl RawSqlite {
+    /// A new database.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn create(path: &Path) -> rusqlite::Result<Self> {
+        let connection = Connection::open(path)?;
+        connection.execute_batch(
+            "PRAGMA page_size = 1024; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+             CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT, lease_end INTEGER) WITHOUT ROWID",
+        )?;
+        Ok(Self { connection })
+    }
+
+    /// Takes and gives back, without asking whether anybody else is there.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn pair(&self) -> rusqlite::Result<()> {
+        let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([]);
+        run("BEGIN IMMEDIATE")?;
+        let mut insert = self.connection.prepare_cached("INSERT INTO locks VALUES (?1, ?2, ?3)")?;
+        insert.execute(params!["orders/42", "alice@web-1:4711", 1])?;
+        run("COMMIT")?;
+        run("BEGIN IMMEDIATE")?;
+        self.connection.prepare_cached("DELETE FROM locks WHERE name = ?1")?.execute(["orders/42"])?;
+        run("COMMIT")?;
+        Ok(())
+    }
+}
+
+/// Takes a lock and gives it back, as a user would.
+///
+/// # Errors
+/// What the engine says.
+pub async fn pair(locks: &Locks) -> Result<()> {
+    let guard = locks.mutex("orders/42").lock().await?;
+    guard.release().await?;
+    Ok(())
+}
+
+/// Connects to an embedded engine in a folder.
+///
+/// # Errors
+/// What the engine says.
+pub async fn sqlite(folder: &Path) -> Result<Locks> {
+    lockhouse::connect(&format!("sqlite:{}", folder.join("locks.db").display())).await
+}

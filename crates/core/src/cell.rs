@@ -85,8 +85,8 @@ impl CellHandle {
     /// Reads, changes and writes, and starts over when somebody else wrote in between. Returns what was written.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`Kind::Lost`] when the token is no longer the newest; [`Kind::Busy`] when others were
-    /// faster 64 times.
+    /// As [`write`](Self::write); [`Kind::Lost`] when the token is no longer the newest; [`Kind::Busy`] when others
+    /// were faster 64 times.
     ///
     /// # Cancellation safety
     /// A dropped future may have written.

@@ -223,8 +223,8 @@ impl Locks {
     /// Gives everything back and ends the keeper: what is still held is lost, what was dropped is withdrawn.
     ///
     /// # Errors
-    /// [`Kind::TimedOut`] when the engine did not confirm everything within the limit: the keeper goes on trying as long
-    /// as the process lives, and leases end in any case.
+    /// [`Kind::TimedOut`] when the engine did not confirm everything within the limit: the keeper goes on trying as
+    /// long as the process lives, and leases end in any case.
     ///
     /// # Cancellation safety
     /// Closing goes on when the future is dropped.

@@ -102,8 +102,8 @@ pub enum Written {
 ///   [`Happened::Unknown`](crate::Happened::Unknown).
 /// - **Who is granted** is decided by [`line`](crate::line) alone. Claims of one name that disagree about the capacity
 ///   get [`Kind::Conflict`](crate::Kind::Conflict).
-/// - **A lease** runs from the moment the engine hears of the claim, by `claim` or `renew`, for the claim's `ttl`. When it
-///   is over the claim is out of the line. It is kept by the engine's clock, never by a client's wall clock.
+/// - **A lease** runs from the moment the engine hears of the claim, by `claim` or `renew`, for the claim's `ttl`. When
+///   it is over the claim is out of the line. It is kept by the engine's clock, never by a client's wall clock.
 /// - **Tokens** of a name grow with every grant, also across the restarts that [`Guarantees::token`] covers.
 /// - Every future is **cancel-safe**: dropped at any point, the verb was carried out or not, and can be repeated.
 #[async_trait]

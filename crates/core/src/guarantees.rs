@@ -94,8 +94,11 @@ pub struct Needs {
     exclusion: Option<Exclusion>,
     token: Option<TokenSurvives>,
     wake_up: Option<WakeUp>,
-    flags: Vec<(&'static str, fn(&Guarantees) -> bool)>,
+    flags: Vec<Flag>,
 }
+
+/// Something that is promised or not, and what to call it.
+type Flag = (&'static str, fn(&Guarantees) -> bool);
 
 impl Needs {
     /// Needs nothing yet.

@@ -19,9 +19,9 @@ use crate::wait::LONGEST_REQUEST;
 
 /// A lock that is held. Dropping it releases the lock in the background; [`release`](Self::release) confirms it.
 ///
-/// It is renewed for as long as it lives. When it can no longer be renewed it is **lost**: [`lost`](Self::lost) resolves,
-/// [`check`](Self::check) fails and [`protect`](Self::protect) drops what it protects, all before the engine may let
-/// anybody else in.
+/// It is renewed for as long as it lives. When it can no longer be renewed it is **lost**: [`lost`](Self::lost)
+/// resolves, [`check`](Self::check) fails and [`protect`](Self::protect) drops what it protects, all before the engine
+/// may let anybody else in.
 ///
 /// ```
 /// # use lockhouse_core::{Locks, Memory};

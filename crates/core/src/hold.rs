@@ -77,12 +77,22 @@ impl Hold {
             lapsed: Notify::new(),
         };
         // Not confirmed yet, and true all the same: if the engine has the claim, it has it since after t0.
-        hold.confirm(t0);
+        hold.extend(t0);
         hold
     }
 
     /// The engine heard of the claim in answer to a request whose first byte was sent after `t0`.
+    ///
+    /// An answer that comes when the claim has lapsed comes too late: the engine may have dropped the claim, granted
+    /// somebody else, and taken a late copy of our request for a new claim. It revives nothing; `tests/model.rs` shows
+    /// what happens otherwise.
     pub(crate) fn confirm(&self, t0: Moment) {
+        if !self.has_lapsed() {
+            self.extend(t0);
+        }
+    }
+
+    fn extend(&self, t0: Moment) {
         let until = t0 + self.claim.ttl - margin(self.claim.ttl);
         let until = until.as_nanos().min(self.ends.load(Ordering::Acquire));
         self.valid_until.fetch_max(until, Ordering::AcqRel);
@@ -162,5 +172,60 @@ impl fmt::Debug for Hold {
             .field("valid_until", &self.valid_until())
             .field("loss", &self.loss.get())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClaimId, Name, Owner, Patience};
+
+    fn hold(t0: Moment) -> Hold {
+        let claim = Claim {
+            id: ClaimId::random(),
+            name: Name::new("a").unwrap(),
+            owner: Owner::new("x"),
+            weight: 1,
+            capacity: 1,
+            priority: 0,
+            patience: Patience::Waits,
+            ttl: Duration::from_secs(1),
+            note: None,
+            floor: 0,
+            lingers: false,
+        };
+        Hold::new(claim, Clock::Simulated, t0)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_comes_after_the_lapse_revives_nothing() {
+        let hold = hold(Clock::Simulated.now());
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let sent = Clock::Simulated.now();
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        hold.confirm(sent);
+        assert!(hold.has_lapsed());
+        assert!(!hold.grant(1, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn validity_counts_from_before_the_request() {
+        let hold = hold(Clock::Simulated.now());
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let sent = Clock::Simulated.now();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        hold.confirm(sent);
+        assert_eq!(hold.valid_until(), sent + Duration::from_secs(1) - margin(Duration::from_secs(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_most_cannot_be_renewed_away() {
+        let start = Clock::Simulated.now();
+        let hold = hold(start);
+        assert!(hold.grant(1, Some(Duration::from_millis(500))));
+        hold.confirm(Clock::Simulated.now());
+        assert_eq!(hold.valid_until(), start + Duration::from_millis(500));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(hold.lost(), Some(Loss::HeldTooLong));
     }
 }

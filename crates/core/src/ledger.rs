@@ -1,9 +1,9 @@
 //! The claims of a client: written by the caller's side, kept by the keeper.
 //!
-//! One map and one timeline under one short-held mutex. Each claim has one entry on the timeline, at its next event: its
-//! renewal or its end. Claims made at nearly the same time share a slot, so that 100 000 held locks are a few batches
-//! and one timer. The keeper is woken only when something comes earlier than what it sleeps for: an uncontended lock
-//! and its release never cross to another thread.
+//! One map and one timeline under one short-held mutex. Each claim has one entry on the timeline, at its next event:
+//! its renewal or its end. Claims made at nearly the same time share a slot, so that 100 000 held locks are a few
+//! batches and one timer. The keeper is woken only when something comes earlier than what it sleeps for: an uncontended
+//! lock and its release never cross to another thread.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -228,11 +228,6 @@ impl Ledger {
             drop(state);
             self.wake.notify_one();
         }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.state().entries.len()
     }
 }
 

@@ -104,7 +104,11 @@ mod tests {
         }
 
         #[test]
-        fn joining_behind_the_holders_takes_no_grant_away((capacity, line) in weights(), weight in 1u32..6, at in 0usize..12) {
+        fn joining_behind_the_holders_takes_no_grant_away(
+            (capacity, line) in weights(),
+            weight in 1u32..6,
+            at in 0usize..12,
+        ) {
             let before = granted(capacity, line.iter().copied());
             let mut after = line.clone();
             after.insert(at.clamp(before, line.len()), weight);
@@ -123,7 +127,10 @@ mod tests {
         }
 
         #[test]
-        fn nobody_of_the_same_or_a_higher_priority_is_passed(mut line in prop::collection::vec(-3i32..4, 0..12), priority in -3i32..4) {
+        fn nobody_of_the_same_or_a_higher_priority_is_passed(
+            mut line in prop::collection::vec(-3i32..4, 0..12),
+            priority in -3i32..4,
+        ) {
             line.sort_by(|a, b| b.cmp(a));
             let at = place_among(line.iter().copied(), priority);
             prop_assert!(line[..at].iter().all(|&ahead| ahead >= priority));

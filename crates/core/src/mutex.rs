@@ -29,8 +29,9 @@ impl Mutex {
     /// Waits for the lock, for as long as [`wait`](Self::wait) permits.
     ///
     /// # Errors
-    /// [`Kind::Busy`](crate::Kind::Busy) when the wait is over; [`Kind::Evicted`](crate::Kind::Evicted) when an operator
-    /// took us out of the line; what the engine says otherwise. An engine out of reach is ridden out for some seconds.
+    /// [`Kind::Busy`](crate::Kind::Busy) when the wait is over; [`Kind::Evicted`](crate::Kind::Evicted) when an
+    /// operator took us out of the line; what the engine says otherwise. An engine out of reach is ridden out for some
+    /// seconds.
     ///
     /// # Cancellation safety
     /// A dropped future leaves no claim behind: the keeper withdraws it.

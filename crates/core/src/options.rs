@@ -11,7 +11,8 @@ use crate::line::kind;
 use crate::name::Name;
 use crate::owner::Owner;
 
-/// The lease when none is given. Long enough to ride out a restart of the engine, short enough to wait for after a crash.
+/// The lease when none is given. Long enough to ride out a restart of the engine, short enough to wait for after a
+/// crash.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
 /// The shortest lease on any engine: below it the margin for clocks and scheduling would eat the lease.
 pub const MIN_TTL: Duration = Duration::from_millis(20);

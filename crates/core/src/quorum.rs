@@ -7,8 +7,8 @@
 //! **Tokens.** Each member counts its own grants. The token is the highest among those that granted, and it counts only
 //! when a majority has written it back: any later grant shares a member with that majority, whose counter is past it.
 //!
-//! **Splits.** Members may be reached in different orders, so two claims can each head some of the lines and neither get
-//! a majority. A claim that is granted by a minority twice, a random moment apart, goes to the end of those lines.
+//! **Splits.** Members may be reached in different orders, so two claims can each head some of the lines and neither
+//! get a majority. A claim that is granted by a minority twice, a random moment apart, goes to the end of those lines.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -121,7 +121,6 @@ pub struct SeveralGuard {
 
 impl SeveralGuard {
     /// The guards, in the order of their names.
-    #[must_use]
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }

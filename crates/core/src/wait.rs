@@ -138,6 +138,8 @@ impl<'a> Waiter<'a> {
                 debug_assert!(false, "a claim without patience was queued");
                 Ok(MoveOn::Refused)
             }
+            // An answer so late that the claim may have lapsed says nothing: a new one asks.
+            Standing::Queued { .. } if self.hold.as_ref().is_some_and(|hold| hold.has_lapsed()) => Ok(MoveOn::Ask),
             Standing::Queued { .. } => Ok(MoveOn::Sleep),
             Standing::Refused => {
                 // Nothing was left behind, so there is nothing to withdraw.

@@ -58,7 +58,7 @@ fn a_hundred_thousand_schedules() {
             all
         })
     });
-    println!("{schedules} schedules: {tally:?}");
+    eprintln!("{schedules} schedules: {tally:?}");
     // A simulation in which nothing happens shows nothing.
     assert!(tally.grants > schedules && tally.losses > 0 && tally.crashes > 0 && tally.refusals > 0, "{tally:?}");
     assert!(tally.timeouts > 0 && tally.errors > 0 && tally.cancelled > 0 && tally.downgrades > 0, "{tally:?}");
@@ -76,5 +76,5 @@ fn the_same_seed_gives_the_same_run() {
 #[test]
 fn replay() {
     let seed = from_environment("LOCKHOUSE_SEED", 0);
-    println!("seed {seed}: {:?}", run_or_say_how_to_replay(seed));
+    eprintln!("seed {seed}: {:?}", run_or_say_how_to_replay(seed));
 }

@@ -35,7 +35,8 @@ pub struct Locks {
     runtime: Arc<Runtime>,
 }
 
-/// Something asynchronous with the runtime that drives it. What needs no waiting is reached through [`Deref`](std::ops::Deref).
+/// Something asynchronous with the runtime that drives it. What needs no waiting is reached through
+/// [`Deref`](std::ops::Deref).
 #[derive(Debug)]
 pub struct Blocking<T> {
     inner: T,

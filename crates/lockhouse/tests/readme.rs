@@ -1,5 +1,5 @@
-//! The README says what the code promises: its table is made from `Guarantees`, its example is a doc test of this file's
-//! crate.
+//! The README says what the code promises: its table is made from `Guarantees`, its example is a doc test of this
+//! file's crate.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Hearing that another client has moved one's waiters: a named pipe beside the database, into which others write a byte.
+//! Hearing that another client has moved one's waiters: a named pipe beside the database, into which others write a
+//! byte.
 //!
 //! A pipe and not a watch on the file: systems allow a user only so many of those, and not all of them have any.
 

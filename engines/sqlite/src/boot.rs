@@ -27,8 +27,8 @@ impl Boot {
     /// Whether claims stored under this are of the same start of the machine.
     ///
     /// # Errors
-    /// [`Kind::Unsupported`] when the clocks of both cannot be compared. To void the claims instead would take locks from
-    /// processes that live and hold them.
+    /// [`Kind::Unsupported`] when the clocks of both cannot be compared. To void the claims instead would take locks
+    /// from processes that live and hold them.
     pub(crate) fn is(&self, stored: &str) -> Result<bool, Error> {
         match stored.split_once(' ') {
             Some((start, shift)) if start == self.start && shift != self.shift => Err(Error::new(

@@ -10,7 +10,7 @@ use lockhouse_core::{
     TokenSurvives, WakeUp, Withdrawal, Write, Written,
 };
 use rusqlite::Connection;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use crate::claims::check;
 use crate::client::Client;
@@ -28,19 +28,19 @@ const RENEWALS_AT_ONCE: usize = 1000;
 pub(crate) struct Embedded {
     store: Arc<Store>,
     /// Owned by the side that began the client, and ended with it.
-    tasks: Vec<AbortHandle>,
+    _tasks: JoinSet<()>,
 }
 
 impl Embedded {
     /// A side of a client; the first one also watches for its waiters and keeps the file up.
     pub(crate) fn new(connection: Connection, path: &Path, client: Arc<Client>, first: bool) -> Self {
         let store = Arc::new(Store::new(connection, path, client));
-        let mut tasks = Vec::new();
+        let mut tasks = JoinSet::new();
         if first {
-            tasks.push(tokio::spawn(Watch::new(&store).run()).abort_handle());
-            tasks.push(tokio::spawn(Upkeep::new(&store).run()).abort_handle());
+            tasks.spawn(Watch::new(&store).run());
+            tasks.spawn(Upkeep::new(&store).run());
         }
-        Self { store, tasks }
+        Self { store, _tasks: tasks }
     }
 
     async fn renew_some(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
@@ -57,12 +57,6 @@ impl Embedded {
             }
         }
         Ok(answers)
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 

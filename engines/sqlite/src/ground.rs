@@ -14,8 +14,8 @@ pub(crate) const APPLICATION_ID: i64 = 0x4c6b_6873;
 /// `user_version` of our files: grows when the schema changes.
 pub(crate) const FORMAT: i64 = 1;
 
-/// Readable and writable by its owner alone: the file contains the secrets of claims. Who wants to share it between users
-/// sets wider permissions once; the files beside it follow.
+/// Readable and writable by its owner alone: the file contains the secrets of claims. Who wants to share it between
+/// users sets wider permissions once; the files beside it follow.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
@@ -31,7 +31,7 @@ pub(crate) fn prepare(path: &Path) -> Result<(), Fault> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => {
             let what = format!("{} is a folder", path.display());
-            return Err(Error::new(Kind::Invalid, what).help("give the path of a file in it").into());
+            Err(Error::new(Kind::Invalid, what).help("give the path of a file in it").into())
         }
         Ok(_) => {
             refuse_networks(path)?;
@@ -56,11 +56,11 @@ pub(crate) fn prepare(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Looks at the first bytes, so that a file which is not ours is refused before SQLite has touched it: SQLite would make
-/// files beside it, and might carry over what another program's crash left there.
+/// Looks at the first bytes, so that a file which is not ours is refused before SQLite has touched it: SQLite would
+/// make files beside it, and might carry over what another program's crash left there.
 fn inspect(path: &Path) -> Result<(), Fault> {
-    // POSIX file locks are dropped when *any* descriptor of the file is closed by the process. While a connection of this
-    // process is open there is a `-shm` file, and SQLite itself tells whose file it is: see `open.rs`.
+    // POSIX file locks are dropped when *any* descriptor of the file is closed by the process. While a connection of
+    // this process is open there is a `-shm` file, and SQLite itself tells whose file it is: see `open.rs`.
     if beside(path, "-shm").exists() {
         return Ok(());
     }

@@ -98,7 +98,8 @@ impl<'a> Tx<'a> {
             self.anything(name)?;
         }
         let next = self.counter.and_then(|counter| counter.checked_add(1)).map(i64::cast_unsigned);
-        // A floor is not below a number that was given out somewhere else, and there are no more of them here than there.
+        // A floor is not below a number that was given out somewhere else, and there are no more of them here than
+        // there.
         let next = next.and_then(|next| i64::try_from(next.max(floor)).ok());
         let next = next.ok_or_else(|| Error::new(Kind::Invalid, "there is no fencing number left above this one"))?;
         self.counter = Some(next);

@@ -10,8 +10,8 @@ use crate::boot::Boot;
 use crate::error::{Fault, foreign, newer};
 use crate::ground::{APPLICATION_ID, FORMAT, prepare};
 
-/// Small pages: a transaction of ours changes one page and writes it whole, so a quarter of SQLite's usual 4 KiB is less
-/// to copy and to checksum. Below this, long names and notes would spill into further pages.
+/// Small pages: a transaction of ours changes one page and writes it whole, so a quarter of SQLite's usual 4 KiB is
+/// less to copy and to checksum. Below this, long names and notes would spill into further pages.
 const PAGE_BYTES: u32 = 1024;
 /// The write-ahead log is cut back to this when it begins anew.
 const LOG_LIMIT_BYTES: u32 = 4 << 20;
@@ -46,6 +46,8 @@ pub(crate) fn plain(path: &Path) -> Result<Connection, Fault> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // Plans must not depend on the values bound: otherwise SQLite may plan a statement anew each time that it is run.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;

@@ -17,16 +17,16 @@ use crate::open::open;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Even a very short lease gets this much: a checkpoint of another process can take as long.
 const LEAST_PATIENCE: Duration = Duration::from_millis(200);
-/// So often a writer is asked again at once: its transaction takes some ten microseconds, and timers are a hundred times
-/// as coarse.
+/// So often a writer is asked again at once: its transaction takes some ten microseconds, and timers are a hundred
+/// times as coarse.
 const QUICK_ATTEMPTS: u32 = 16;
 /// Then with pauses that grow to this.
 const LONGEST_PAUSE: Duration = Duration::from_millis(4);
 /// After so many commits somebody should look how large the log is.
 const COMMITS_PER_LOOK: u64 = 512;
 
-/// One connection to the file, used inline by whoever calls: handing a transaction to another thread would cost more than
-/// the transaction itself.
+/// One connection to the file, used inline by whoever calls: handing a transaction to another thread would cost more
+/// than the transaction itself.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) client: Arc<Client>,

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use lockhouse_core::{Clock, Name};
@@ -34,11 +34,21 @@ pub(crate) struct Upkeep {
     store: Weak<Store>,
     path: PathBuf,
     grown: Arc<Notify>,
+    own: Own,
 }
+
+/// Upkeep waits for the disk, so it has threads of the runtime's pool and a connection of its own, opened when it is first
+/// needed. A busy log is carried over many times a second.
+type Own = Arc<Mutex<Option<Connection>>>;
 
 impl Upkeep {
     pub(crate) fn new(store: &Arc<Store>) -> Self {
-        Self { store: Arc::downgrade(store), path: store.path.clone(), grown: Arc::clone(&store.client.grown) }
+        Self {
+            store: Arc::downgrade(store),
+            path: store.path.clone(),
+            grown: Arc::clone(&store.client.grown),
+            own: Own::default(),
+        }
     }
 
     /// Keeps up until the client is gone.
@@ -46,14 +56,13 @@ impl Upkeep {
         let mut next_sweep = tokio::time::Instant::now() + FIRST_SWEEP;
         loop {
             if log_bytes(&self.path) > LOG_BYTES {
-                let path = self.path.clone();
-                report(spawn_blocking(move || carry_over(&path)).await.unwrap_or(Ok(())));
+                report(self.on_own(carry_over).await);
             }
             tokio::select! {
                 () = self.grown.notified() => {}
                 () = tokio::time::sleep_until(next_sweep) => {
                     let Some(store) = self.store.upgrade() else { return };
-                    sweep(&store).await;
+                    self.sweep(&store).await;
                     next_sweep = tokio::time::Instant::now() + SWEEP;
                 }
             }
@@ -61,61 +70,75 @@ impl Upkeep {
     }
 }
 
+impl Upkeep {
+    /// Removes what dead clients left behind, and claims whose lease is over under names that nobody asks for.
+    async fn sweep(&self, store: &Store) {
+        let path = self.path.clone();
+        let find = move || {
+            let found = clients(&path).unwrap_or_default();
+            found.into_iter().filter_map(|id| Some((id, lock_of_the_dead(&path, id)?))).collect::<Vec<_>>()
+        };
+        let dead = spawn_blocking(find).await.unwrap_or_default();
+        let mut tidied = self.tidy(store, None).await;
+        for (id, lock) in dead {
+            // The claims first: a file without claims does no harm, claims without a file wait for the end of their lease.
+            tidied = tidied && self.tidy(store, Some(id)).await;
+            if tidied {
+                remove_files(&store.path, id);
+            }
+            drop(lock);
+        }
+    }
+
+    /// Tidies all names with claims that are over or of this dead client. Says whether that went well.
+    async fn tidy(&self, store: &Store, dead: Option<i64>) -> bool {
+        let names = match self.on_own(move |connection, _| ended(connection, dead)).await {
+            Ok(names) => names,
+            Err(fault) => {
+                report(Err(fault));
+                return false;
+            }
+        };
+        for name in names {
+            if let Err(error) = store.write(PATIENCE, |tx| tx.tidy(&name, dead)).await {
+                tracing::debug!(%error, "cannot sweep up");
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn on_own<T: Default + Send + 'static>(
+        &self,
+        act: impl FnOnce(&Connection, &Path) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (path, own) = (self.path.clone(), Arc::clone(&self.own));
+        let acted = spawn_blocking(move || {
+            let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = match &mut *own {
+                Some(connection) => connection,
+                none => none.insert(plain(&path)?),
+            };
+            act(connection, &path)
+        });
+        // It is only cancelled when the runtime shuts down.
+        acted.await.unwrap_or(Ok(T::default()))
+    }
+}
+
 fn log_bytes(path: &Path) -> u64 {
     fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len())
 }
 
-/// It waits for the disk, so it has a thread and a connection of its own.
-fn carry_over(path: &Path) -> Result<(), Fault> {
-    let connection = plain(path)?;
+fn carry_over(connection: &Connection, path: &Path) -> Result<(), Fault> {
     // Beside the writers. The log begins anew if none of them came in between.
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
     if log_bytes(path) > LONG_LOG_BYTES {
         connection.busy_timeout(PAUSE_FOR_RESTART)?;
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        connection.busy_timeout(Duration::ZERO)?;
     }
     Ok(())
-}
-
-/// Removes what dead clients left behind, and claims whose lease is over under names that nobody asks for.
-async fn sweep(store: &Store) {
-    let path = store.path.clone();
-    let mut dead = spawn_blocking(move || {
-        let found = clients(&path).unwrap_or_default();
-        found.into_iter().filter_map(|id| Some((id, lock_of_the_dead(&path, id)?))).collect::<Vec<_>>()
-    })
-    .await
-    .unwrap_or_default();
-    if !tidy(store, None).await {
-        return;
-    }
-    for (id, lock) in dead.drain(..) {
-        // The claims first: a file without claims does no harm, claims without a file wait for the end of their lease.
-        if tidy(store, Some(id)).await {
-            remove_files(&store.path, id);
-        }
-        drop(lock);
-    }
-}
-
-/// Tidies all names with claims that are over or of this dead client. Says whether that went well.
-async fn tidy(store: &Store, dead: Option<i64>) -> bool {
-    let path = store.path.clone();
-    let names = spawn_blocking(move || ended(&plain(&path)?, dead)).await.unwrap_or(Ok(Vec::new()));
-    let names = match names {
-        Ok(names) => names,
-        Err(fault) => {
-            report(Err(fault));
-            return false;
-        }
-    };
-    for name in names {
-        if let Err(error) = store.write(PATIENCE, |tx| tx.tidy(&name, dead)).await {
-            tracing::debug!(%error, "cannot sweep up");
-            return false;
-        }
-    }
-    true
 }
 
 fn ended(connection: &Connection, dead: Option<i64>) -> Result<Vec<Name>, Fault> {

@@ -44,7 +44,8 @@ impl Waiters {
         let (tell, told) = oneshot::channel();
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         self.lines().entry(claim.name.clone()).or_default().insert(claim.id, Waiting { serial, tell });
-        // The watch sets the flag and then looks at the lines; here it is the other way round. One of both sees the other.
+        // The watch sets the flag and then looks at the lines; here it is the other way round. One of both sees the
+        // other.
         if self.idle.swap(false, Ordering::SeqCst) {
             self.arrival.notify_one();
         }

@@ -21,6 +21,7 @@ async fn a_release_is_pushed_to_another_client_far_faster_than_it_polls() {
         assert!(matches!(two.front.claim(&next).await.unwrap(), Standing::Queued { ahead: 1 }));
         let moved = {
             let (front, next) = (Arc::clone(&two.front), next.clone());
+            #[expect(clippy::disallowed_methods, reason = "awaited below")]
             tokio::spawn(async move { front.moved(&next).await.map(|moved| (moved, Instant::now())) })
         };
         tokio::time::sleep(Duration::from_millis(15)).await;

@@ -16,7 +16,7 @@ pub(super) fn files(tree: &Tree) -> Vec<Finding> {
         let stem = name.strip_suffix(".rs").unwrap_or(&name);
         let is_rust = name.ends_with(".rs") || tree.has(&format!("{path}/mod.rs"));
         let is_empty_word = is_rust && (WHOLE.contains(&stem) || PARTS.iter().any(|part| stem.contains(part)));
-        if is_empty_word || stem.split(['.', '-', '_']).any(|word| word.starts_with("v2")) {
+        if is_empty_word || stem.contains("v2") {
             findings.push(Finding::new(path, 1, format!("a file named `{name}`")));
         }
     }

@@ -54,7 +54,7 @@ const SAMPLES: &[(&str, Files, Files)] = &[
     ),
     (
         "file-name",
-        &[("a/line.rs", ""), ("unlock.rs", ""), ("lock.md", ""), ("engines/common/Cargo.toml", ""), ("rev2.rs", "")],
+        &[("a/line.rs", ""), ("unlock.rs", ""), ("lock.md", ""), ("engines/common/Cargo.toml", "")],
         &[
             ("a/lock.rs", ""),
             ("utils.rs", ""),
@@ -63,6 +63,7 @@ const SAMPLES: &[(&str, Files, Files)] = &[
             ("managers.rs", ""),
             ("lease_manager.rs", ""),
             ("api_v2.rs", ""),
+            ("apiv2.md", ""),
             ("v2.sql", ""),
         ],
     ),

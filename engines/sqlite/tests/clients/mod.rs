@@ -91,6 +91,7 @@ pub(crate) fn child(test: &str, part: &str, place: &Path, under: &[&str]) -> Com
 }
 
 /// The part that this process plays, if it is such a child.
+#[expect(clippy::disallowed_methods, reason = "a test tells its child by the environment")]
 pub(crate) fn part() -> Option<(String, std::path::PathBuf)> {
     Some((std::env::var(PART).ok()?, std::env::var_os(PLACE)?.into()))
 }
