@@ -126,7 +126,8 @@ mod tests {
         assert_eq!((address.to_string(), address.database), ("db-1:7000".into(), 3));
         assert_eq!(address.credentials, Some(("alice".into(), "p@ss:w/rd".into())));
         let address = Address::parse("//secret@[::1]").unwrap();
-        assert_eq!((address.to_string(), address.credentials), ("[::1]:6379".into(), Some(("".into(), "secret".into()))));
+        assert_eq!(address.to_string(), "[::1]:6379");
+        assert_eq!(address.credentials, Some((String::new(), "secret".into())));
         assert!(!format!("{address:?}").contains("secret"));
         assert_eq!(Address::parse_many("//a,b:1,[::2]:3/1").unwrap().len(), 3);
     }

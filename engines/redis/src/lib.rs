@@ -18,7 +18,7 @@ mod waiters;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Error, Result, Side};
+use lockhouse_core::{Connector, Engine, Error, Guarantees, Result, Side};
 
 use crate::address::Address;
 use crate::error::ENGINE;
@@ -66,6 +66,12 @@ impl Redis {
     pub fn prefix(mut self, prefix: &str) -> Result<Self> {
         self.keys = Keys::new(prefix)?;
         Ok(self)
+    }
+
+    /// What one server promises.
+    #[must_use]
+    pub fn guarantees() -> Guarantees {
+        engine::guarantees()
     }
 
     fn side(&self) -> Result<Server> {

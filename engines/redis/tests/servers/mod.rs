@@ -13,28 +13,28 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// A server that is ended when it is dropped, and at the latest when the test process ends.
 #[derive(Debug)]
-pub struct Server {
-    pub port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     options: Vec<String>,
     child: Mutex<Child>,
 }
 
 /// The server that most tests share: the one in `LOCKHOUSE_TEST_REDIS` if that is set.
-pub fn shared() -> String {
+pub(crate) fn shared() -> String {
     static SHARED: LazyLock<String> = LazyLock::new(|| given().unwrap_or_else(|| Server::start(&[]).keep()));
     SHARED.clone()
 }
 
 /// The address of a server that was given to the tests.
 #[expect(clippy::disallowed_methods, reason = "tests are told of a server by the environment")]
-pub fn given() -> Option<String> {
+pub(crate) fn given() -> Option<String> {
     let url = std::env::var("LOCKHOUSE_TEST_REDIS").ok()?;
     Some(url.strip_prefix("redis:").unwrap_or(&url).to_owned())
 }
 
 impl Server {
     /// Starts a server with these options on a free port, and waits until it answers.
-    pub fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         // Another program may be faster to take the port.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -47,7 +47,7 @@ impl Server {
         panic!("redis-server cannot be started: see whether the package redis-server is installed");
     }
 
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("//127.0.0.1:{}", self.port)
     }
 
@@ -75,26 +75,26 @@ impl Server {
     }
 
     /// Ends it without warning.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let mut child = self.child.lock().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
     /// Starts it again on the same port.
-    pub fn restart(&self) {
+    pub(crate) fn restart(&self) {
         *self.child.lock().unwrap() = spawn(self.port, &self.options);
         assert!(self.answers(Duration::from_secs(10)), "the server cannot be started again");
     }
 
     /// Makes it stand still, or go on.
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let id = self.child.lock().unwrap().id();
         kill_process(Pid::from_raw(id.cast_signed()).unwrap(), signal).unwrap();
     }
 
     /// Sends it a command.
-    pub fn tell(&self, command: &str) -> redis::Value {
+    pub(crate) fn tell(&self, command: &str) -> redis::Value {
         tell(&self.address(), command)
     }
 }
@@ -108,16 +108,20 @@ impl Drop for Server {
 }
 
 /// Sends a server a command, whose words are separated by spaces.
-pub fn tell(address: &str, command: &str) -> redis::Value {
+pub(crate) fn tell(address: &str, command: &str) -> redis::Value {
+    tell_words(address, &command.split(' ').collect::<Vec<_>>())
+}
+
+/// Sends a server a command of these words.
+pub(crate) fn tell_words(address: &str, words: &[&str]) -> redis::Value {
     let mut connection = plain(address).get_connection().unwrap();
-    let mut words = command.split(' ');
-    let mut command = redis::cmd(words.next().unwrap());
-    words.for_each(|word| drop(command.arg(word)));
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]);
     command.query(&mut connection).unwrap()
 }
 
 /// A client that has nothing to do with the engine.
-pub fn plain(address: &str) -> redis::Client {
+pub(crate) fn plain(address: &str) -> redis::Client {
     redis::Client::open(format!("redis:{address}")).unwrap()
 }
 
@@ -131,7 +135,7 @@ fn spawn(port: u16, options: &[String]) -> Child {
 }
 
 /// Starts a program on a thread that lives as long as this process.
-pub fn start(command: Command) -> Child {
+pub(crate) fn start(command: Command) -> Child {
     static STARTER: LazyLock<Mutex<Sender<(Command, Sender<Child>)>>> = LazyLock::new(|| {
         let (sender, receiver) = channel::<(Command, Sender<Child>)>();
         std::thread::spawn(move || {
@@ -148,30 +152,30 @@ pub fn start(command: Command) -> Child {
 
 /// Both sides of a client, without the client.
 #[derive(Debug)]
-pub struct Client {
-    pub keeper: Arc<dyn Engine>,
-    pub front: Arc<dyn Engine>,
+pub(crate) struct Client {
+    pub(crate) keeper: Arc<dyn Engine>,
+    pub(crate) front: Arc<dyn Engine>,
 }
 
-pub async fn client(address: &str, prefix: &str) -> Client {
+pub(crate) async fn client(address: &str, prefix: &str) -> Client {
     let redis = Redis::at(address).unwrap().prefix(prefix).unwrap();
     Client { keeper: redis.connect(Side::Keeper).await.unwrap(), front: redis.connect(Side::Front).await.unwrap() }
 }
 
 /// A prefix that no other test uses.
-pub fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     format!("test-{:08x}:", rand::random::<u32>())
 }
 
 /// Everything that is left of a prefix but for the counter of tokens.
-pub fn left_over(address: &str, prefix: &str) -> Vec<String> {
+pub(crate) fn left_over(address: &str, prefix: &str) -> Vec<String> {
     let mut connection = plain(address).get_connection().unwrap();
     let keys: Vec<String> = redis::cmd("KEYS").arg(format!("*{prefix}*")).query(&mut connection).unwrap();
     keys.into_iter().filter(|key| !key.ends_with("\ttokens")).collect()
 }
 
 /// A mutex's claim.
-pub fn claim(name: &str) -> Claim {
+pub(crate) fn claim(name: &str) -> Claim {
     Claim {
         id: ClaimId::random(),
         name: Name::new(name).unwrap(),
