@@ -14,6 +14,10 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("memory", "memory:"),
         #[cfg(feature = "sqlite")]
         ("sqlite", "sqlite:/var/lib/locks.db"),
+        #[cfg(feature = "redis")]
+        ("redis", "redis://127.0.0.1:6379"),
+        #[cfg(feature = "redis")]
+        ("redlock", "redlock://10.0.0.1,10.0.0.2,10.0.0.3"),
     ]
 }
 

@@ -12,7 +12,7 @@ impl Server {
     pub(crate) async fn read_cell(&self, name: &Name) -> Result<Cell> {
         let mut command = cmd("HMGET");
         command.arg(self.keys.cell(name)).arg(&["v", "t", "d"]);
-        let cell = self.link.ask(&command, PATIENCE).await.and_then(|value| {
+        let cell = self.link.ask(|_| command, PATIENCE).await.and_then(|value| {
             let mut answer = Answer::new(value)?;
             let (version, token) = (number(&mut answer)?, number(&mut answer)?);
             Ok(Cell { version, token, value: answer.bytes()?.unwrap_or_default() })

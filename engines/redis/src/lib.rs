@@ -8,6 +8,7 @@ mod engine;
 mod error;
 mod kept;
 mod keys;
+mod life;
 mod link;
 mod redlock;
 mod scripts;

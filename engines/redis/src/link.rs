@@ -14,6 +14,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, Value};
 
 use crate::error::{Fault, breaks_connection};
+use crate::life::Life;
 use crate::waiters::Waiters;
 
 /// The longest that connecting may take, the subscription included.
@@ -36,6 +37,7 @@ pub(crate) struct Link {
 struct Live {
     connection: MultiplexedConnection,
     pulse: Arc<Pulse>,
+    life: Arc<Life>,
 }
 
 /// Whether a connection lives.
@@ -80,8 +82,11 @@ impl Link {
     }
 
     /// Sends a command and waits for its answer, which may be an error of the server's.
-    pub(crate) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Fault> {
+    ///
+    /// The command is made for the server process that the connection leads to.
+    pub(crate) async fn ask(&self, command: impl FnOnce(&Life) -> Cmd, limit: Duration) -> Result<Value, Fault> {
         let mut live = self.live().await?;
+        let command = command(&live.life);
         live.pulse.sent(Clock::Boot.now());
         let answer = tokio::time::timeout(limit, command.query_async::<Value>(&mut live.connection)).await;
         match answer {
@@ -162,8 +167,9 @@ impl Link {
             .set_response_timeout(None)
             .set_push_sender(on_push);
         let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let life = Life::of(&mut connection).await?;
         connection.subscribe(&self.channel).await?;
-        Ok(Live { connection, pulse })
+        Ok(Live { connection, pulse, life: Arc::new(life) })
     }
 
     /// Lets go of a connection, if it is still the current one.

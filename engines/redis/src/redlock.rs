@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use lockhouse_core::{Connector, Engine, Error, Kind, Quorum, Result, Side};
+use lockhouse_core::{Connector, Engine, Error, Guarantees, Kind, Quorum, Result, Side};
 
 use crate::Redis;
 use crate::address::Address;
@@ -51,6 +51,18 @@ impl Redlock {
         Ok(Self { members: members.collect::<Result<_>>()? })
     }
 
+    /// What a majority of these servers promises.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] when an address cannot be one.
+    pub fn guarantees(&self) -> Result<Guarantees> {
+        Ok(quorum(&self.sides()?)?.guarantees())
+    }
+
+    fn sides(&self) -> Result<Vec<Arc<Server>>> {
+        self.members.iter().map(|member| member.side().map(Arc::new)).collect()
+    }
+
     /// Puts this before every key, instead of `lockhouse:`.
     ///
     /// # Errors
@@ -69,12 +81,14 @@ impl Connector for Redlock {
     /// # Errors
     /// [`Kind::Unreachable`] when a majority does not answer within two seconds.
     async fn connect(&self, _side: Side) -> Result<Arc<dyn Engine>> {
-        let members: Vec<Arc<Server>> =
-            self.members.iter().map(|member| member.side().map(Arc::new)).collect::<Result<_>>()?;
+        let members = self.sides()?;
         greet_majority(&members).await.map_err(|error| error.engine("quorum").during("connect", None))?;
-        let engines = members.into_iter().map(|member| member as Arc<dyn Engine>).collect();
-        Ok(Arc::new(Quorum::new(engines)?))
+        Ok(Arc::new(quorum(&members)?))
     }
+}
+
+fn quorum(members: &[Arc<Server>]) -> Result<Quorum> {
+    Quorum::new(members.iter().map(|member| Arc::clone(member) as Arc<dyn Engine>).collect())
 }
 
 async fn greet_majority(members: &[Arc<Server>]) -> Result<()> {

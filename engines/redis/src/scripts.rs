@@ -7,6 +7,7 @@ use redis::{Cmd, Script, Value, cmd};
 
 use crate::error::{Fault, is_missing_script};
 use crate::keys::LineKeys;
+use crate::life::Life;
 use crate::link::Link;
 
 /// A script and its name at the server.
@@ -85,17 +86,19 @@ impl Prepared {
 
     /// Runs the script, which is sent whole when the server does not have it: `EVAL` keeps it there as well.
     pub(crate) async fn run(&self, link: &Link, call: &Call, limit: Duration) -> Result<Value, Fault> {
-        match link.ask(&Self::command("EVALSHA", &self.hash, call), limit).await {
+        match link.ask(|life| Self::command("EVALSHA", &self.hash, life, call), limit).await {
             Err(Fault::Asking(error)) if is_missing_script(&error) => {
-                link.ask(&Self::command("EVAL", self.source, call), limit).await
+                link.ask(|life| Self::command("EVAL", self.source, life, call), limit).await
             }
             answer => answer,
         }
     }
 
-    fn command(verb: &str, script: &str, call: &Call) -> Cmd {
+    /// The process that the connection leads to is known only when there is one: it is put before the arguments here.
+    fn command(verb: &str, script: &str, life: &Life, call: &Call) -> Cmd {
         let mut command = cmd(verb);
-        command.arg(script).arg(call.keys.len()).arg(&call.keys).arg(&call.arguments);
+        command.arg(script).arg(call.keys.len()).arg(&call.keys);
+        command.arg(&life.run_id).arg(life.started).arg(&call.arguments);
         command
     }
 }

@@ -51,7 +51,7 @@ impl Server {
             let mut time = Answer::new(value)?;
             Ok(time.count()? * 1_000_000 + time.count()?)
         };
-        let micros = self.link.ask(&cmd("TIME"), PATIENCE).await.and_then(read).map_err(|fault| self.explain(fault))?;
+        let micros = self.link.ask(|_| cmd("TIME"), PATIENCE).await.and_then(read).map_err(|fault| self.explain(fault))?;
         self.kept.observe(micros, sent);
         Ok(())
     }
@@ -121,6 +121,15 @@ impl Server {
                 let what =
                     format!("the claim weighs {}, and cannot be raised to {}", answer.count()?, claim.weight);
                 Err(Error::new(Kind::Invalid, what).help("there is no upgrade: release, then lock anew"))
+            }
+            5 => {
+                let left = Duration::from_millis(answer.count()?);
+                let what = format!(
+                    "{} was started, or took over, a moment ago: a lock from before may still be held, so nothing is \
+                     given away for another {left:?}",
+                    self.name
+                );
+                Err(Error::new(Kind::Unreachable, what).help("wait for the lock, or try again after that"))
             }
             other => return Err(Fault::Answer(format!("{other} is no standing"))),
         })

@@ -35,7 +35,7 @@ impl Server {
         loop {
             let mut command = cmd("SCAN");
             command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(KEYS_A_STEP);
-            let mut answer = Answer::new(self.link.ask(&command, PATIENCE).await?)?;
+            let mut answer = Answer::new(self.link.ask(|_| command, PATIENCE).await?)?;
             cursor = answer.count()?;
             let mut found = answer.list()?;
             while found.len() > 0 {
@@ -94,11 +94,11 @@ fn read(name: Name, answer: &mut Answer) -> Result<Option<Line>, Fault> {
 /// A record of the claims: its state, when it arrived, and what people see of it.
 fn record(id: &[u8], text: &[u8], now: u64, end: u64) -> Option<(u8, String, Place)> {
     let text = String::from_utf8_lossy(text);
-    let mut words = text.splitn(8, ' ');
+    let mut words = text.splitn(9, ' ');
     let (state, mark) = state_and_mark(words.next()?)?;
     let (weight, priority, arrival) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?);
     let (token, since) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let (_channel, about) = (words.next()?, words.next()?);
+    let (_ttl, _channel, about) = (words.next()?, words.next()?, words.next()?);
     let place = Place {
         weight,
         priority,

@@ -6,11 +6,13 @@
 --            c capacity, h weight of the holders together, k their number, n arrivals so far, x when the keys expire
 --   waiters  a sorted set: arrival and id of those that wait; the score is the priority, negated
 --   leases   a sorted set: the id of everyone in `claims`; the score is the end of the lease in milliseconds
---   counter  the newest token
+--   counter  the newest token, the run id of the server process that gave it, and since when that process counts
+-- ARGV begins with the run id of the process that this connection leads to, and when that process was started.
 --
 -- TIME is the server's clock. It may be read before writing because scripts are replicated by their effects (the only
 -- way since Redis 7.0, the default since 5.0: "Scripts replication" in "Scripting with Lua").
 local holder, claims, waiters, leases, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local run, started = ARGV[1], tonumber(ARGV[2])
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
@@ -20,16 +22,47 @@ local function digits(number)
   return string.format('%.0f', number)
 end
 
+-- A server that was restarted, or took over from another, may have forgotten grants that their holders still believe
+-- in. So a new process gives nothing away until every lease must be over that its predecessor may have given: for as
+-- long as the lease that is asked for, since all claims on a name usually ask for the same. (These are the "delayed
+-- restarts" of "Distributed Locks with Redis".) Where no predecessor left a word, there may have been one that lost
+-- everything: then it counts from the start of the process.
+-- The counter is a script's first write: a server that is out of memory refuses it, and nothing has been done.
+local A_SECOND = 1048576
+local token, since = nil, nil
+
+local function count()
+  local stored = redis.call('GET', counter)
+  local last, by, from = string.match(stored or '', '^(%d+) (%S+) (%d+)$')
+  token = tonumber(last)
+  if by == run then
+    since = tonumber(from)
+  else
+    -- From now on it is known since when: also if nothing else comes of this call.
+    since = stored and now or started
+    token = token or (time[1] + 1) * A_SECOND
+    redis.call('SET', counter, digits(token) .. ' ' .. run .. ' ' .. digits(since))
+  end
+end
+
+-- How long nothing is to be given to a claim with this lease.
+local function quiet(ttl)
+  if not since then
+    count()
+  end
+  return math.max(since + ttl - now, 0)
+end
+
 -- The token of a new grant: larger than the one before, not smaller than the floor, and never behind the server's
 -- clock, with room for a million grants a second. So tokens go on growing when the counter was lost with the server's
 -- memory, or was read back from an old snapshot. Whole seconds, so that the members of a quorum, whose clocks differ a
 -- little, mostly count alike; a counter that was lost goes on with the next second.
--- This is a script's first write: a server that is out of memory refuses it, and nothing has been done.
-local A_SECOND = 1048576
 local function next_token(floor)
-  local last = tonumber(redis.call('GET', counter)) or (time[1] + 1) * A_SECOND
-  local token = math.max(last + 1, time[1] * A_SECOND, floor)
-  redis.call('SET', counter, digits(token))
+  if not since then
+    count()
+  end
+  token = math.max(token + 1, time[1] * A_SECOND, floor)
+  redis.call('SET', counter, digits(token) .. ' ' .. run .. ' ' .. digits(since))
   return token
 end
 

@@ -19,11 +19,14 @@ local function queued(arrival)
   local left, stranger = -1, 0
   if capacity == 1 then
     local current = redis.call('GET', holder)
-    left = redis.call('PTTL', holder)
+    left = current and redis.call('PTTL', holder) or quiet(ttl)
     stranger = (current and not ours(current)) and 1 or 0
   else
     local soonest = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
     left = soonest and math.max(tonumber(soonest) - now, 0) or -1
+    if holders == 0 then
+      left = quiet(ttl)
+    end
   end
   return {micros, 1, holders + ahead, ahead, left, stranger}
 end
@@ -34,19 +37,19 @@ if value then
   owner, mark = ours(value)
 end
 if owner == id then
-  local token = tonumber(string.match(value, '^%S+ (%d+)'))
+  local mine = tonumber(string.match(value, '^%S+ (%d+)'))
   if mark == '-' then
     redis.call('PEXPIRE', holder, ttl)
     if lingers then
       redis.call('SETRANGE', holder, 32, 'l')
     end
   end
-  if token < floor then
-    token = next_token(floor)
+  if mine < floor then
+    mine = next_token(floor)
     local rest = string.match(redis.call('GET', holder), '^%S+ %d+( .*)$')
-    redis.call('SET', holder, string.sub(redis.call('GET', holder), 1, 34) .. digits(token) .. rest, 'KEEPTTL')
+    redis.call('SET', holder, string.sub(redis.call('GET', holder), 1, 34) .. digits(mine) .. rest, 'KEEPTTL')
   end
-  return {micros, 0, token}
+  return {micros, 0, mine}
 end
 
 local record = find(id)
@@ -88,16 +91,23 @@ end
 local ahead = redis.call('ZRANGE', waiters, 0, 0, 'WITHSCORES')[2]
 local may_enter = not ahead or priority > -tonumber(ahead) or patience == '2'
 local fits = may_enter and weight <= (in_use and room(capacity) or capacity)
+local silence = quiet(ttl)
+if silence > 0 then
+  if fits and patience == '0' then
+    return {micros, 5, silence}
+  end
+  fits = false
+end
 if not fits and patience == '0' then
   return {micros, 2}
 end
 
 record = {
   state = 'W', mark = lingers and 'l' or '-', weight = weight, priority = priority, token = floor, since = now,
-  channel = channel, about = about, arrival = '0',
+  ttl = ttl, channel = channel, about = about, arrival = '0',
 }
 if fits and capacity == 1 then
-  local token = next_token(floor)
+  next_token(floor)
   redis.call('SET', holder, holder_value(id, record.mark, token, now, priority, about), 'PX', ttl)
   return {micros, 0, token}
 end

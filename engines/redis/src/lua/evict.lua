@@ -1,6 +1,7 @@
--- evict: an operator ends a claim. ARGV: the first twelve digits of its id, or those of the SHA-1 of a stranger's value.
+-- evict: an operator ends a claim.
+-- ARGV: (run id, start,) the first twelve digits of its id, or those of the SHA-1 of a stranger's value.
 -- Answers: time, then 1 when there was such a claim and 0 when there was not. It walks the line; nobody else does.
-local public = ARGV[1]
+local public = ARGV[3]
 local found = 0
 
 -- A mark says what it said before, and evicted.

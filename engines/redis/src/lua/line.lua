@@ -6,21 +6,22 @@ local KEPT = 60000
 -- So many leases are ended in one go: others want to be served too. Who is left is not granted anything, see `admit`.
 local SWEPT = 1000
 
--- A record: state (W waits, H holds, A set aside: evicted while it waited) and mark, weight, priority, arrival, token or
--- while it waits the floor of its token, since when, the channel of its client, and a text for people.
+-- A record: state (W waits, H holds, A set aside: evicted while it waited) and mark, weight, priority, arrival, token
+-- or while it waits the floor of its token, since when, length of its lease, channel of its client, a text for people.
 local function read(text)
-  local state, mark, weight, priority, arrival, token, since, channel, about =
-    string.match(text, '^(%u)(.) (%d+) (%-?%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  local state, mark, weight, priority, arrival, token, since, ttl, channel, about =
+    string.match(text, '^(%u)(.) (%d+) (%-?%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
   return {
     state = state, mark = mark, weight = tonumber(weight), priority = tonumber(priority), arrival = arrival,
-    token = tonumber(token), since = tonumber(since), channel = channel, about = about,
+    token = tonumber(token), since = tonumber(since), ttl = tonumber(ttl), channel = channel,
+    about = about,
   }
 end
 
 local function write(id, record)
   redis.call('HSET', claims, id, table.concat({
     record.state .. record.mark, digits(record.weight), digits(record.priority), record.arrival,
-    digits(record.token), digits(record.since), record.channel, record.about,
+    digits(record.token), digits(record.since), digits(record.ttl), record.channel, record.about,
   }, ' '))
 end
 
@@ -143,7 +144,7 @@ local function admit()
   local limit = number('c')
   while true do
     local id, record = first()
-    if not id or record.weight > room(limit) then
+    if not id or record.weight > room(limit) or quiet(record.ttl) > 0 then
       break
     end
     grant(id, record, limit)

@@ -1,5 +1,5 @@
 -- renew: many leases at once. KEYS: counter, then holder, claims, waiters, leases of each claim.
--- ARGV: id, ttl, lingers of each claim.
+-- ARGV: (run id, start,) then id, ttl, lingers of each claim.
 -- Answers: time, then for each claim 1 when it was renewed and 0 when it is gone.
 
 -- A mutex: Redis keeps the lease.
@@ -46,8 +46,8 @@ end
 
 counter = KEYS[1]
 local answers = {micros}
-for at = 0, #ARGV / 3 - 1 do
+for at = 0, (#ARGV - 2) / 3 - 1 do
   holder, claims, waiters, leases = KEYS[at * 4 + 2], KEYS[at * 4 + 3], KEYS[at * 4 + 4], KEYS[at * 4 + 5]
-  answers[at + 2] = renew(ARGV[at * 3 + 1], tonumber(ARGV[at * 3 + 2]), ARGV[at * 3 + 3] == '1')
+  answers[at + 2] = renew(ARGV[at * 3 + 3], tonumber(ARGV[at * 3 + 4]), ARGV[at * 3 + 5] == '1')
 end
 return answers

@@ -1,5 +1,5 @@
 -- survey: everything about one lock, for people. Changes nothing.
--- Answers: time, value of the holder's key or nothing, the SHA-1 of it, its time to live, and the two collections as they are.
+-- Answers: time, value of the holder's key or nothing, the SHA-1 of it, its time to live, and both collections whole.
 local value = false
 if redis.call('TYPE', holder).ok == 'string' then
   value = redis.call('GET', holder)

@@ -1,8 +1,8 @@
--- write: one cell. KEYS: the cell. ARGV: id of the write, value, version or nothing, token or nothing.
+-- write: one cell. KEYS: the cell. ARGV: (run id, start,) id of the write, value, version or nothing, token or nothing.
 -- Answers: 0, new version | 1, other version | 2, newest token
 -- A cell is a hash: v version, t newest token seen, d value, w id of the last write.
 local cell = KEYS[1]
-local id, value, if_version, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local id, value, if_version, token = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local stored = redis.call('HMGET', cell, 'v', 't', 'w')
 local version, newest, last = stored[1] or '0', stored[2] or '0', stored[3]
 

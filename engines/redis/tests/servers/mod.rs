@@ -41,6 +41,7 @@ impl Server {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             let server = Self { port, child: Mutex::new(spawn(port, &options)), options };
             if server.answers(Duration::from_secs(10)) {
+                settle(&server.address(), "lockhouse:");
                 return server;
             }
         }
@@ -79,6 +80,11 @@ impl Server {
         let mut child = self.child.lock().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Whether it was ended and not started again.
+    pub(crate) fn is_down(&self) -> bool {
+        self.child.lock().unwrap().try_wait().unwrap().is_some()
     }
 
     /// Starts it again on the same port.
@@ -120,6 +126,14 @@ pub(crate) fn tell_words(address: &str, words: &[&str]) -> redis::Value {
     command.query(&mut connection).unwrap()
 }
 
+/// Makes a server that was just started give locks away at once: there was nobody before it who could have.
+pub(crate) fn settle(address: &str, prefix: &str) {
+    let mut connection = plain(address).get_connection().unwrap();
+    let info: String = redis::cmd("INFO").arg("server").query(&mut connection).unwrap();
+    let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().trim();
+    tell_words(address, &["SET", &format!("{prefix}\ttokens"), &format!("0 {run_id} 0")]);
+}
+
 /// A client that has nothing to do with the engine.
 pub(crate) fn plain(address: &str) -> redis::Client {
     redis::Client::open(format!("redis:{address}")).unwrap()
@@ -158,6 +172,7 @@ pub(crate) struct Client {
 }
 
 pub(crate) async fn client(address: &str, prefix: &str) -> Client {
+    settle(address, prefix);
     let redis = Redis::at(address).unwrap().prefix(prefix).unwrap();
     Client { keeper: redis.connect(Side::Keeper).await.unwrap(), front: redis.connect(Side::Front).await.unwrap() }
 }
