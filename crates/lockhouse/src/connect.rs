@@ -55,6 +55,21 @@ pub fn connector(url: &str) -> Result<impl Connector> {
             }
             Arc::new(lockhouse_sqlite::Sqlite::at(url.rest()))
         }
+        // On Redis the prefix is the engine's own: it has one where none is given, and may be empty.
+        #[cfg(feature = "redis")]
+        "redis" => {
+            url.only(&["prefix"])?;
+            let redis = lockhouse_redis::Redis::at(url.rest())?;
+            let redis = url.option("prefix").map_or(Ok(redis.clone()), |prefix| redis.prefix(prefix))?;
+            return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
+        }
+        #[cfg(feature = "redis")]
+        "redlock" => {
+            url.only(&["prefix"])?;
+            let redlock = lockhouse_redis::Redlock::at(url.rest())?;
+            let redlock = url.option("prefix").map_or(Ok(redlock.clone()), |prefix| redlock.prefix(prefix))?;
+            return Ok(Addressed { inner: Arc::new(redlock), prefix: String::new() });
+        }
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })

@@ -24,7 +24,7 @@ use crate::server::Server;
 /// assert!(Redlock::at("//10.0.0.1,10.0.0.2").is_err());
 /// # Ok::<(), lockhouse_core::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Redlock {
     members: Vec<Redis>,
 }
