@@ -38,6 +38,8 @@ pub struct Quorum {
 /// members one after the other, random so that two such claims do not keep step.
 const SPLIT_PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(25));
 
+/// What slow members get at the least to answer a claim that the others have put in line.
+const STRAGGLERS: Duration = Duration::from_millis(5);
 /// How long a claim waits, once one member says that it moved, for a majority to say so.
 const MOVE_PAUSE: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(100));
 
@@ -91,8 +93,13 @@ impl Quorum {
         let limit = member_limit(claim.ttl);
         let mut answers = self.fan_out.claim(claim, limit);
         let mut votes = Votes::default();
+        let started = Instant::now();
+        let mut enough = None;
         for answered in 1..=all {
-            let Some((member, answer)) = answers.next().await else { break };
+            // Who waits hears of the slower ones too: a grant by one of them would otherwise stay unknown, and in the
+            // way. They get as much time again as the others took, so that one that hangs costs little.
+            let patience = enough.unwrap_or(started + limit * 2);
+            let Ok(Some((member, answer))) = tokio::time::timeout_at(patience, answers.next()).await else { break };
             match answer {
                 Ok(Standing::Granted { token }) => votes.granted.push((member, token)),
                 Ok(Standing::Queued { ahead }) => votes.queued.push(ahead),
@@ -105,11 +112,15 @@ impl Quorum {
                 return Ok(Outcome::Granted(votes.granted));
             }
             let reached = votes.granted.len() + votes.queued.len() + votes.refused;
-            // Who waits hears of all: a grant by one that answers late would otherwise stay unknown, and in the way.
-            let heard_enough = claim.patience == Patience::None || open == 0;
-            if votes.granted.len() + open < majority && reached >= majority && heard_enough {
-                return Ok(self.undecided(votes, claim));
+            if votes.granted.len() + open < majority && reached >= majority {
+                if claim.patience == Patience::None {
+                    return Ok(Outcome::Refused);
+                }
+                enough = enough.or_else(|| Some(Instant::now() + started.elapsed() + STRAGGLERS));
             }
+        }
+        if enough.is_some() {
+            return Ok(self.undecided(votes));
         }
         Err(votes.error.map_or_else(
             || Error::new(Kind::Unreachable, "too few members answered").unknown(),
@@ -117,10 +128,10 @@ impl Quorum {
         ))
     }
 
-    fn undecided(&self, votes: Votes, claim: &Claim) -> Outcome {
-        let refused = claim.patience == Patience::None || votes.refused >= self.majority();
+    fn undecided(&self, votes: Votes) -> Outcome {
         match votes {
-            _ if refused => Outcome::Refused,
+            // An operator took a waiter out of the line.
+            Votes { refused, .. } if refused >= self.majority() => Outcome::Refused,
             Votes { granted, .. } if !granted.is_empty() => {
                 Outcome::Split(granted.into_iter().map(|(member, _)| member).collect())
             }

@@ -19,6 +19,8 @@ use crate::options::Terms;
 pub(crate) const LONGEST_REQUEST: Duration = Duration::from_secs(5);
 /// An engine that was never reached is given up after this; one that was, when the claim it had must have lapsed.
 const FIRST_CONTACT: Duration = Duration::from_secs(5);
+/// The longest that a caller whose wait is over is kept for leaving the line.
+const LEAVING: Duration = Duration::from_millis(100);
 /// The time between two attempts at an engine that is out of reach: it doubles from the first to the last of these.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
 
@@ -45,15 +47,17 @@ pub(crate) async fn acquire(
             Ok(standing) => waiter.hear(standing)?,
             Err(error) => waiter.ride_out(error, deadline).await?,
         };
+        let move_on = match move_on {
+            MoveOn::Sleep => waiter.sleep(deadline).await?,
+            other => other,
+        };
         match move_on {
             MoveOn::Held => return Ok(Some(waiter.keep())),
-            MoveOn::Refused => return Ok(None),
-            MoveOn::Ask => {}
-            MoveOn::Sleep => match waiter.sleep(deadline).await? {
-                MoveOn::Held => return Ok(Some(waiter.keep())),
-                MoveOn::Refused => return Ok(None),
-                MoveOn::Ask | MoveOn::Sleep => {}
-            },
+            MoveOn::Refused => {
+                waiter.leave().await;
+                return Ok(None);
+            }
+            MoveOn::Ask | MoveOn::Sleep => {}
         }
     }
 }
@@ -210,6 +214,16 @@ impl<'a> Waiter<'a> {
         let move_on = self.take(token);
         self.client.ledger.reconsider(hold, true);
         move_on
+    }
+
+    /// Leaves the line, so that whoever hears that the wait is over is out of it. What takes too long is the keeper's.
+    async fn leave(&mut self) {
+        let Some(hold) = &self.hold else { return };
+        let withdrawal = tokio::time::timeout(LEAVING, self.client.front.withdraw(&hold.claim)).await;
+        if matches!(withdrawal, Ok(Ok(_))) && hold.unanswered() == 0 {
+            self.client.ledger.leave(hold);
+            self.hold = None;
+        }
     }
 
     /// The hold is the caller's from here.

@@ -57,12 +57,12 @@ pub enum Mode {
 }
 
 /// The handle of a gate. Clones are the same gate.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Gate {
     switches: Arc<Switches>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Switches {
     modes: watch::Sender<HashMap<(Side, Verb), Mode>>,
     calls: Mutex<HashMap<(Side, Verb), u64>>,
@@ -74,10 +74,15 @@ impl Gate {
     /// A gate, and the connector behind it.
     #[must_use]
     pub fn around(inner: Arc<dyn Connector>) -> (Self, Gated) {
-        let switches =
-            Switches { modes: watch::Sender::default(), calls: Mutex::default(), stragglers: Mutex::default() };
-        let gate = Self { switches: Arc::new(switches) };
-        (gate.clone(), Gated { inner, gate })
+        let gate = Self::default();
+        let gated = gate.before(inner);
+        (gate, gated)
+    }
+
+    /// One more connector behind this gate.
+    #[must_use]
+    pub fn before(&self, inner: Arc<dyn Connector>) -> Gated {
+        Gated { inner, gate: self.clone() }
     }
 
     /// From now on, calls of that verb by either side are treated so.

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Claim, CrashFrees, Engine, Exclusion, Guarantees, Happened, Line, Name, PublicId, Renewal, Result, Standing,
-    TokenSurvives, WakeUp, Withdrawal, Write, Written,
+    Cell, Claim, Engine, Guarantees, Happened, Line, Name, PublicId, Renewal, Result, Standing, Withdrawal, Write,
+    Written,
 };
 use rusqlite::Connection;
 use tokio::task::JoinSet;
@@ -63,20 +62,7 @@ impl Embedded {
 #[async_trait]
 impl Engine for Embedded {
     fn guarantees(&self) -> Guarantees {
-        Guarantees {
-            engine: ENGINE,
-            exclusion: Exclusion::Machine,
-            token: TokenSurvives::Crash,
-            fair: true,
-            shared: true,
-            permits: true,
-            priority: true,
-            cells: true,
-            wake_up: WakeUp::Push,
-            crash_frees: CrashFrees::Within(Duration::from_millis(250)),
-            outlives_process: true,
-            min_ttl: crate::MIN_TTL,
-        }
+        crate::Sqlite::guarantees()
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {

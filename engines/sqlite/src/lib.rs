@@ -22,7 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Error, Kind, Result, Side};
+use lockhouse_core::{
+    Connector, CrashFrees, Engine, Error, Exclusion, Guarantees, Kind, Result, Side, TokenSurvives, WakeUp,
+};
 
 use crate::client::Client;
 use crate::engine::Embedded;
@@ -60,6 +62,25 @@ impl Sqlite {
     #[must_use]
     pub fn at(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), client: Mutex::default() }
+    }
+
+    /// What the engine promises, whatever the file.
+    #[must_use]
+    pub fn guarantees() -> Guarantees {
+        Guarantees {
+            engine: ENGINE,
+            exclusion: Exclusion::Machine,
+            token: TokenSurvives::Crash,
+            fair: true,
+            shared: true,
+            permits: true,
+            priority: true,
+            cells: true,
+            wake_up: WakeUp::Push,
+            crash_frees: CrashFrees::Within(Duration::from_millis(250)),
+            outlives_process: true,
+            min_ttl: MIN_TTL,
+        }
     }
 
     /// The keeper begins a client; the front joins it, and begins one itself only if it comes alone.

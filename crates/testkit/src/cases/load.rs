@@ -10,6 +10,9 @@ use crate::eventually::eventually;
 use crate::inside::Inside;
 use crate::stage::{BUSY_MACHINE, LONG, Raw, Stage};
 
+/// What may be made once after the first cycles: far less than one for each of them.
+const SPARE: usize = 8;
+
 pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
     if !alone(&stage).await {
         return;
@@ -43,10 +46,12 @@ pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
         clients().await;
     }
     stage.nothing_left(&a, BUSY_MACHINE).await;
-    // The threads of closed clients may still be on their way out.
+    // The threads of closed clients may still be on their way out, and what an engine makes once and keeps may come
+    // late: what is left over in every cycle would be hundreds.
+    let allowed = (before.0 + SPARE, before.1 + SPARE);
     eventually(LONG, "descriptors and threads are as many as before", async || {
-        let (open, running) = (descriptors(), threads());
-        open <= before.0 && running <= before.1
+        let now = (descriptors(), threads());
+        now.0 <= allowed.0 && now.1 <= allowed.1
     })
     .await;
 }
