@@ -278,17 +278,23 @@ impl Engine for Quorum {
 
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         let everyone: Vec<usize> = (0..self.fan_out.members().len()).collect();
-        let mut answers = self.fan_out.withdraw_at(&everyone, claim, member_limit(claim.ttl));
-        let mut answered = Vec::new();
-        while answered.len() < self.majority() {
-            match answers.next().await {
-                Some((_, answer)) => answered.extend(answer),
-                None => {
-                    return Err(Error::new(Kind::Unreachable, "a majority of the members is out of reach").unknown());
-                }
+        let limit = member_limit(claim.ttl);
+        let mut answers = self.fan_out.withdraw_at(&everyone, claim, limit);
+        let (mut answered, mut without) = (0, Vec::new());
+        let mut withdrawn = false;
+        while answered < self.majority() {
+            let Some((member, answer)) = answers.next().await else {
+                return Err(Error::new(Kind::Unreachable, "a majority of the members is out of reach").unknown());
+            };
+            answered += usize::from(answer.is_ok());
+            match answer {
+                Ok(Withdrawal::Withdrawn) => withdrawn = true,
+                _ => without.push(member),
             }
         }
-        let withdrawn = answered.contains(&Withdrawal::Withdrawn);
+        if withdrawn {
+            self.fan_out.withdraw_stragglers(answers, without, claim, limit);
+        }
         Ok(if withdrawn { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
     }
 
