@@ -29,9 +29,11 @@ pub(crate) fn explain(fault: Fault, server: &str) -> Error {
         Fault::Silence(limit) => Error::new(Kind::TimedOut, format!("{server} did not answer within {limit:?}"))
             .unknown()
             .help("see whether the server is overloaded or the network is slow"),
-        Fault::Answer(what) => Error::new(Kind::Corrupt, format!("{server} gave an answer that is none of ours: {what}"))
-            .unknown()
-            .help("look for another program that uses the same keys, or give another prefix"),
+        Fault::Answer(what) => {
+            Error::new(Kind::Corrupt, format!("{server} gave an answer that is none of ours: {what}"))
+                .unknown()
+                .help("look for another program that uses the same keys, or give another prefix")
+        }
     };
     told.engine(ENGINE)
 }
@@ -41,9 +43,8 @@ fn connecting(error: &RedisError, server: &str) -> Error {
     match error.kind() {
         ErrorKind::AuthenticationFailed => denied(server),
         ErrorKind::Server(_) | ErrorKind::Extension => by_code(error, server),
-        ErrorKind::RESP3NotSupported => {
-            Error::new(Kind::Unsupported, format!("{server} is too old")).help("Redis 6.2 or newer is needed, or Valkey")
-        }
+        ErrorKind::RESP3NotSupported => Error::new(Kind::Unsupported, format!("{server} is too old"))
+            .help("Redis 6.2 or newer is needed, or Valkey"),
         ErrorKind::InvalidClientConfig => Error::new(Kind::Invalid, format!("{server} cannot be an address")),
         _ => {
             let help = "see whether the server runs, and whether its address and port are right";
@@ -93,7 +94,10 @@ fn by_code(error: &RedisError, server: &str) -> Error {
         "WRONGTYPE" => Error::new(Kind::Corrupt, format!("a key of this lock on {server} belongs to something else"))
             .unknown()
             .help("give the lock another name, or all locks another prefix"),
-        "ERR" if detail.contains("ACL failure") => rights(server).unknown(),
+        // The words of Redis 7.2, and of 7.0.
+        "ERR" if detail.contains("ACL failure") || detail.contains("user executing the script") => {
+            rights(server).unknown()
+        }
         "ERR" if detail.contains("WRONGTYPE") => {
             Error::new(Kind::Corrupt, format!("a key of this lock on {server} belongs to something else"))
                 .unknown()
@@ -112,8 +116,9 @@ fn denied(server: &str) -> Error {
 }
 
 fn rights(server: &str) -> Error {
-    Error::new(Kind::Denied, format!("{server} does not permit a command that locks need"))
-        .help("permit @scripting, @string, @hash, @sortedset, @keyspace and @pubsub on the keys and channels of the prefix")
+    Error::new(Kind::Denied, format!("{server} does not permit a command that locks need")).help(
+        "permit @scripting, @string, @hash, @sortedset, @keyspace and @pubsub on the keys and channels of the prefix",
+    )
 }
 
 /// Whether the script is to be sent whole.

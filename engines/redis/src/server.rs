@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lockhouse_core::{Claim, Clock, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Standing, Withdrawal};
+use lockhouse_core::{
+    Claim, Clock, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Standing, Withdrawal,
+};
 use rand::Rng;
 use redis::{Value, cmd};
 
 use crate::address::Address;
 use crate::answer::Answer;
 use crate::error::{Fault, explain};
-use crate::keys::Keys;
 use crate::kept::Kept;
+use crate::keys::Keys;
 use crate::link::Link;
 use crate::scripts::{CLAIM, Call, EVICT, Prepared, RENEW, WITHDRAW};
 use crate::waiters::Waiters;
@@ -51,7 +53,8 @@ impl Server {
             let mut time = Answer::new(value)?;
             Ok(time.count()? * 1_000_000 + time.count()?)
         };
-        let micros = self.link.ask(|_| cmd("TIME"), PATIENCE).await.and_then(read).map_err(|fault| self.explain(fault))?;
+        let micros =
+            self.link.ask(|_| cmd("TIME"), PATIENCE).await.and_then(read).map_err(|fault| self.explain(fault))?;
         self.kept.observe(micros, sent);
         Ok(())
     }
@@ -118,8 +121,7 @@ impl Server {
                 Err(Error::new(Kind::Conflict, what).help(help))
             }
             4 => {
-                let what =
-                    format!("the claim weighs {}, and cannot be raised to {}", answer.count()?, claim.weight);
+                let what = format!("the claim weighs {}, and cannot be raised to {}", answer.count()?, claim.weight);
                 Err(Error::new(Kind::Invalid, what).help("there is no upgrade: release, then lock anew"))
             }
             5 => {

@@ -165,5 +165,8 @@ async fn no_increment_is_lost_between_both() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     assert_eq!(peer.answer(), "counted");
-    assert_eq!(tell_words(&address, &["GET", &counter]), redis::Value::BulkString((2 * TIMES).to_string().into_bytes()));
+    assert_eq!(
+        tell_words(&address, &["GET", &counter]),
+        redis::Value::BulkString((2 * TIMES).to_string().into_bytes())
+    );
 }

@@ -9,13 +9,30 @@ use servers::{Client, client, left_over, prefix, shared, tell};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Claim { by: usize, weight: u32, priority: i32, patience: Patience },
-    Again { which: usize },
-    Downgrade { which: usize, weight: u32 },
-    Withdraw { by: usize, which: usize },
+    Claim {
+        by: usize,
+        weight: u32,
+        priority: i32,
+        patience: Patience,
+    },
+    Again {
+        which: usize,
+    },
+    Downgrade {
+        which: usize,
+        weight: u32,
+    },
+    Withdraw {
+        by: usize,
+        which: usize,
+    },
     /// The lease ends: it is moved into the past.
-    Expire { which: usize },
-    EvictWaiter { which: usize },
+    Expire {
+        which: usize,
+    },
+    EvictWaiter {
+        which: usize,
+    },
     Renew,
 }
 
@@ -163,7 +180,7 @@ async fn run(capacity: u32, steps: Vec<Step>) -> Result<(), TestCaseError> {
             Step::Expire { which } => {
                 let Some(claim) = model.get(which).cloned() else { continue };
                 expire(&prefix, &claim, capacity, model.holds(&claim));
-                prop_assert_eq!(clients[0].front.renew(&[claim.clone()]).await.unwrap(), [Renewal::Gone]);
+                prop_assert_eq!(clients[0].front.renew(std::slice::from_ref(&claim)).await.unwrap(), [Renewal::Gone]);
                 model.leave(&claim);
                 // Somebody comes by: a claim on the same name that is refused or taken back at once.
                 let passer = Claim { capacity, patience: Patience::None, priority: -9, ..servers::claim("a") };

@@ -150,8 +150,9 @@ fn spawn(port: u16, options: &[String]) -> Child {
 
 /// Starts a program on a thread that lives as long as this process.
 pub(crate) fn start(command: Command) -> Child {
-    static STARTER: LazyLock<Mutex<Sender<(Command, Sender<Child>)>>> = LazyLock::new(|| {
-        let (sender, receiver) = channel::<(Command, Sender<Child>)>();
+    type Order = (Command, Sender<Child>);
+    static STARTER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
+        let (sender, receiver) = channel::<Order>();
         std::thread::spawn(move || {
             while let Ok((mut command, answer)) = receiver.recv() {
                 answer.send(command.spawn().expect("setpriv is there, as on every Debian")).unwrap();
