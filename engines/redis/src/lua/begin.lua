@@ -35,11 +35,12 @@ local function count()
   local stored = redis.call('GET', counter)
   local last, by, from = string.match(stored or '', '^(%d+) (%S+) (%d+)$')
   token = tonumber(last)
-  if by == run then
+  if by == run and tonumber(from) <= now then
     since = tonumber(from)
   else
-    -- From now on it is known since when: also if nothing else comes of this call.
-    since = stored and now or started
+    -- From now on it is known since when: also if nothing else comes of this call. A process cannot have begun in the
+    -- future: then the clock was set back, and it begins anew.
+    since = math.min(stored and now or started, now)
     token = token or (time[1] + 1) * A_SECOND
     redis.call('SET', counter, digits(token) .. ' ' .. run .. ' ' .. digits(since))
   end

@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) struct Server {
     pub(crate) port: u16,
     options: Vec<String>,
+    environment: Vec<(String, String)>,
     child: Mutex<Child>,
 }
 
@@ -35,11 +36,19 @@ pub(crate) fn given() -> Option<String> {
 impl Server {
     /// Starts a server with these options on a free port, and waits until it answers.
     pub(crate) fn start(options: &[&str]) -> Self {
+        Self::start_in(options, &[])
+    }
+
+    /// The same with variables of its environment.
+    pub(crate) fn start_in(options: &[&str], environment: &[(&str, &str)]) -> Self {
+        let environment: Vec<(String, String)> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         // Another program may be faster to take the port.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-            let server = Self { port, child: Mutex::new(spawn(port, &options)), options };
+            let child = Mutex::new(spawn(port, &options, &environment));
+            let server = Self { port, child, options, environment: environment.clone() };
             if server.answers(Duration::from_secs(10)) {
                 settle(&server.address(), "lockhouse:");
                 return server;
@@ -89,7 +98,7 @@ impl Server {
 
     /// Starts it again on the same port.
     pub(crate) fn restart(&self) {
-        *self.child.lock().unwrap() = spawn(self.port, &self.options);
+        *self.child.lock().unwrap() = spawn(self.port, &self.options, &self.environment);
         assert!(self.answers(Duration::from_secs(10)), "the server cannot be started again");
     }
 
@@ -139,11 +148,12 @@ pub(crate) fn plain(address: &str) -> redis::Client {
     redis::Client::open(format!("redis:{address}")).unwrap()
 }
 
-fn spawn(port: u16, options: &[String]) -> Child {
+fn spawn(port: u16, options: &[String], environment: &[(String, String)]) -> Child {
     let mut command = Command::new("setpriv");
     // The kernel ends the server when the thread that started it ends, which it does with the process alone.
     command.args(["--pdeathsig", "KILL", "redis-server", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
     command.args(["--port", &port.to_string(), "--dir", env!("CARGO_TARGET_TMPDIR")]).args(options);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     start(command)
 }
