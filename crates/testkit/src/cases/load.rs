@@ -26,9 +26,9 @@ pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
             _ => drop(guard.release().await.unwrap()),
         }
         if i.is_multiple_of(50) {
-            // A wait that is given up.
+            // A wait that is given up, long enough for one answer.
             let held = stage.mutex(&a, "held").lock().await.unwrap();
-            assert!(stage.mutex(&b, "held").wait(Duration::from_millis(1)).lock_in_time().await.unwrap().is_none());
+            assert!(stage.mutex(&b, "held").wait(Duration::from_millis(20)).lock_in_time().await.unwrap().is_none());
             held.release().await.unwrap();
         }
     };
