@@ -1,6 +1,7 @@
 //! A majority of independent servers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -76,7 +77,7 @@ impl Redlock {
 
 #[async_trait]
 impl Connector for Redlock {
-    /// Connects one side to every member that is there, and returns as soon as a majority has answered.
+    /// Connects one side to every member that is there, and returns a moment after a majority has answered.
     ///
     /// # Errors
     /// [`Kind::Unreachable`] when a majority does not answer within two seconds.
@@ -91,6 +92,9 @@ fn quorum(members: &[Arc<Server>]) -> Result<Quorum> {
     Quorum::new(members.iter().map(|member| Arc::clone(member) as Arc<dyn Engine>).collect())
 }
 
+/// How long the others are waited for when a majority has answered: a hanging one costs this much, once.
+const LATECOMERS: Duration = Duration::from_millis(250);
+
 async fn greet_majority(members: &[Arc<Server>]) -> Result<()> {
     let mut greetings: FuturesUnordered<_> = members.iter().map(|member| member.greet()).collect();
     let (mut answered, mut failure) = (0, None);
@@ -100,6 +104,9 @@ async fn greet_majority(members: &[Arc<Server>]) -> Result<()> {
             Err(error) => failure = Some(error),
         }
         if answered > members.len() / 2 {
+            // Those that are just a little slower are connected as well, before the first lock is asked for.
+            let others = async { while greetings.next().await.is_some() {} };
+            let _ = tokio::time::timeout(LATECOMERS, others).await;
             return Ok(());
         }
     }
