@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, SetOnce};
 
 use crate::claim::Claim;
 use crate::clock::{Clock, Moment};
+use crate::engine::Withdrawal;
 
 /// Why a lock is no longer held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,6 +55,8 @@ pub(crate) struct Hold {
     loss: SetOnce<Loss>,
     /// Requests to claim that were sent and not answered: each may still be on its way.
     unanswered: AtomicU32,
+    /// Whether any was answered: then what is withdrawn may be the claim of that one, and another still come.
+    was_answered: AtomicBool,
     /// Told when the engine does not know a waiting claim any more.
     pub(crate) lapsed: Notify,
 }
@@ -74,6 +77,7 @@ impl Hold {
             grant: OnceLock::new(),
             loss: SetOnce::new(),
             unanswered: AtomicU32::new(0),
+            was_answered: AtomicBool::new(false),
             lapsed: Notify::new(),
         };
         // Not confirmed yet, and true all the same: if the engine has the claim, it has it since after t0.
@@ -154,7 +158,14 @@ impl Hold {
 
     /// It was answered, or certainly not carried out.
     pub(crate) fn answered(&self) {
+        self.was_answered.store(true, Ordering::Release);
         self.unanswered.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether a request to claim may still arrive at an engine that has answered a withdrawal like this.
+    pub(crate) fn may_still_come(&self, withdrawal: Withdrawal) -> bool {
+        let the_one_withdrawn = withdrawal == Withdrawal::Withdrawn && !self.was_answered.load(Ordering::Acquire);
+        self.unanswered() > u32::from(the_one_withdrawn)
     }
 
     /// How many requests to claim may still be on their way.

@@ -14,7 +14,7 @@ use tokio::sync::{SetOnce, oneshot};
 
 use crate::claim::Claim;
 use crate::clock::{Clock, Moment};
-use crate::engine::{Connector, Engine, Renewal, Side, Withdrawal};
+use crate::engine::{Connector, Engine, Renewal, Side};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Ledger, Parting, Sent};
 use crate::meters::Meters;
@@ -158,11 +158,8 @@ async fn part(engine: Arc<dyn Engine>, clock: Clock, parting: Parting) -> Done {
     let gone = tokio::time::timeout(limit, async {
         match parting.linger_until.map(|until| until.since(clock.now())).filter(|left| !left.is_zero()) {
             Some(left) => linger(&*engine, &parting.hold.claim, left).await.map(|_| true),
-            None => engine.withdraw(&parting.hold.claim).await.map(|withdrawal| {
-                // A claim that may still be on its way is withdrawn again, until none can be.
-                let on_their_way = parting.hold.unanswered();
-                on_their_way == 0 || (on_their_way == 1 && withdrawal == Withdrawal::Withdrawn)
-            }),
+            // A claim that may still be on its way is withdrawn again, until none can be.
+            None => engine.withdraw(&parting.hold.claim).await.map(|answer| !parting.hold.may_still_come(answer)),
         }
     });
     let gone = matches!(gone.await, Ok(Ok(true)));

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use crate::claim::Claim;
 use crate::engine::Standing;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Happened, Kind, Result};
 use crate::guard::Guard;
 use crate::line::kind;
 use crate::options::option_methods;
@@ -109,7 +109,12 @@ impl WriteGuard {
         }
         let reader = Claim { weight: kind::READER, floor: self.0.token(), ..hold.claim.clone() };
         let client = &held.client;
-        match client.call("downgrade", Some(&name), client.front.claim(&reader)).await {
+        hold.sending();
+        let answer = client.call("downgrade", Some(&name), client.front.claim(&reader)).await;
+        if answer.as_ref().err().is_none_or(|error| error.may_have_happened() == Happened::No) {
+            hold.answered();
+        }
+        match answer {
             Ok(Standing::Granted { token }) if token == self.0.token() => {
                 held.weighs(kind::READER);
                 Ok(self.0)
