@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::claim::PublicId;
 use crate::client::Client;
 use crate::clock::Moment;
 use crate::engine::{Renewal, Withdrawal};
@@ -177,6 +178,12 @@ impl Guard {
     #[must_use]
     pub fn token(&self) -> u64 {
         self.held.grant.token
+    }
+
+    /// What people call this claim: what a survey shows and [`evict`](crate::Locks::evict) takes. It gives no right.
+    #[must_use]
+    pub fn id(&self) -> PublicId {
+        self.held.hold().claim.id.public()
     }
 
     /// What is locked.

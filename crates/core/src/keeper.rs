@@ -80,6 +80,9 @@ pub(crate) async fn keep(
 ) {
     // However this ends, by its own end, by a panic or by its runtime's: nobody believes in a hold that is not kept.
     let _end = End { ledger: Arc::clone(&ledger), drained };
+    // Dropped before `_end`: who waits for the end may end the process, and the engine's side must be cleaned up by
+    // then.
+    let engine = engine;
     let mut in_flight: FuturesUnordered<BoxFuture<'static, Done>> = FuturesUnordered::new();
     let mut partings: Vec<Parting> = Vec::new();
     let mut withdrawing = 0;

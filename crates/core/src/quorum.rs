@@ -7,19 +7,20 @@
 //! **Tokens.** Each member counts its own grants. The token is the highest among those that granted, and it counts only
 //! when a majority has written it back: any later grant shares a member with that majority, whose counter is past it.
 //!
-//! **Splits.** Members may be reached in different orders, so two claims can each head some of the lines and neither
-//! get a majority. A claim that is granted by a minority twice, a random moment apart, goes to the end of those lines.
+//! **Waiting.** Members are reached in different orders, so claims that stood in every line could each head some of
+//! them and none get a majority. A claim that has to wait therefore keeps its place with one member only, the first of
+//! those that can be reached, and asks the others again when its turn has come there. Where clients do not agree which
+//! member is the first, or a release has not reached all members yet, a claim can be granted by a minority: it asks
+//! again a few random moments apart, and then goes to the end of the line.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
-use crate::claim::{Claim, Patience, PublicId};
+use crate::claim::{Claim, ClaimId, Patience, PublicId};
 use crate::engine::{Cell, Engine, Renewal, Standing, Withdrawal, Write, Written};
 use crate::error::{Error, Kind, Result};
 use crate::fan_out::FanOut;
@@ -32,16 +33,22 @@ use crate::survey::{Line, Place};
 #[derive(Debug)]
 pub struct Quorum {
     fan_out: FanOut,
+    /// With which member a claim waits: set when it is put in line, until it sleeps no more.
+    waits_at: Mutex<HashMap<ClaimId, usize>>,
 }
 
-/// How long a claim that a minority grants waits before it asks again: long enough for a release that reaches the
-/// members one after the other, random so that two such claims do not keep step.
-const SPLIT_PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(25));
+/// How long a claim that a minority grants waits before it asks again, each time: long enough for a release that
+/// reaches the members one after the other, random so that two such claims do not keep step.
+const SPLIT_PAUSES: [(Duration, Duration); 3] = [
+    (Duration::from_millis(1), Duration::from_millis(3)),
+    (Duration::from_millis(5), Duration::from_millis(15)),
+    (Duration::from_millis(10), Duration::from_millis(40)),
+];
 
 /// What slow members get at the least to answer a claim that the others have put in line.
 const STRAGGLERS: Duration = Duration::from_millis(5);
-/// How long a claim waits, once one member says that it moved, for a majority to say so.
-const MOVE_PAUSE: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(100));
+/// How soon a claim asks again when the member that it waited with cannot be asked any more.
+const MEMBER_LOST: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(100));
 
 fn random_pause((shortest, longest): (Duration, Duration)) -> Duration {
     shortest + (longest - shortest).mul_f64(random::fraction())
@@ -56,7 +63,7 @@ fn member_limit(ttl: Duration) -> Duration {
 #[derive(Debug, Default)]
 struct Votes {
     granted: Vec<(usize, u64)>,
-    queued: Vec<u32>,
+    queued: Vec<(usize, u32)>,
     refused: usize,
     error: Option<Error>,
 }
@@ -64,9 +71,8 @@ struct Votes {
 /// What a round of votes comes to.
 enum Outcome {
     Granted(Vec<(usize, u64)>),
-    /// Granted by a minority.
-    Split(Vec<usize>),
-    Queued(u32),
+    /// Not granted, or only by a minority.
+    Waiting(Votes),
     Refused,
 }
 
@@ -80,7 +86,7 @@ impl Quorum {
             let what = format!("a quorum of {} members is no safer than one with fewer", members.len());
             return Err(Error::new(Kind::Invalid, what).help("give it 3, 5 or 7 independent members"));
         }
-        Ok(Self { fan_out: FanOut::new(members) })
+        Ok(Self { fan_out: FanOut::new(members), waits_at: Mutex::default() })
     }
 
     fn majority(&self) -> usize {
@@ -102,7 +108,7 @@ impl Quorum {
             let Ok(Some((member, answer))) = tokio::time::timeout_at(patience, answers.next()).await else { break };
             match answer {
                 Ok(Standing::Granted { token }) => votes.granted.push((member, token)),
-                Ok(Standing::Queued { ahead }) => votes.queued.push(ahead),
+                Ok(Standing::Queued { ahead }) => votes.queued.push((member, ahead)),
                 Ok(Standing::Refused) => votes.refused += 1,
                 Err(error) if matches!(error.kind(), Kind::Conflict | Kind::Invalid) => return Err(error),
                 Err(error) => votes.error = Some(error),
@@ -120,23 +126,14 @@ impl Quorum {
             }
         }
         if enough.is_some() {
-            return Ok(self.undecided(votes));
+            // An operator took a waiter out of the line.
+            let evicted = votes.refused >= majority;
+            return Ok(if evicted { Outcome::Refused } else { Outcome::Waiting(votes) });
         }
         Err(votes.error.map_or_else(
             || Error::new(Kind::Unreachable, "too few members answered").unknown(),
             |error| Error::new(Kind::Unreachable, "a majority of the members is out of reach").unknown().because(error),
         ))
-    }
-
-    fn undecided(&self, votes: Votes) -> Outcome {
-        match votes {
-            // An operator took a waiter out of the line.
-            Votes { refused, .. } if refused >= self.majority() => Outcome::Refused,
-            Votes { granted, .. } if !granted.is_empty() => {
-                Outcome::Split(granted.into_iter().map(|(member, _)| member).collect())
-            }
-            Votes { queued, .. } => Outcome::Queued(queued.into_iter().max().unwrap_or(1)),
-        }
     }
 
     /// The grant counts when a majority has its token.
@@ -166,9 +163,37 @@ impl Quorum {
         Err(Error::new(Kind::Unreachable, "the token could not be written back to a majority").unknown())
     }
 
+    /// Keeps the claim's place with the first member that has one, and gives the others back.
+    async fn stay_in_line(&self, claim: &Claim, votes: &Votes) -> Standing {
+        let queued = votes.queued.iter().map(|(member, _)| *member);
+        let standing: Vec<usize> = queued.chain(votes.granted.iter().map(|(member, _)| *member)).collect();
+        let first = standing.iter().copied().min().unwrap_or(0);
+        let others: Vec<usize> = standing.into_iter().filter(|member| *member != first).collect();
+        self.withdraw_at(&others, claim).await;
+        if votes.granted.iter().any(|(member, _)| *member == first) {
+            // It heads this line and gets no majority: somebody else heads the others.
+            self.withdraw_at(&[first], claim).await;
+            tokio::time::sleep(random_pause(SPLIT_PAUSES[2])).await;
+            let mut again = self.fan_out.claim_at(&[first], claim, member_limit(claim.ttl));
+            again.next().await;
+        }
+        let ahead = votes.queued.iter().find(|(member, _)| *member == first).map_or(1, |(_, ahead)| *ahead);
+        self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.id, first);
+        Standing::Queued { ahead }
+    }
+
     async fn withdraw_at(&self, members: &[usize], claim: &Claim) {
         let mut answers = self.fan_out.withdraw_at(members, claim, member_limit(claim.ttl));
         while answers.next().await.is_some() {}
+    }
+}
+
+/// Forgets with which member a claim waits when it sleeps no more, however that comes.
+struct Asleep<'a>(&'a Quorum, ClaimId);
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.waits_at.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
     }
 }
 
@@ -206,44 +231,33 @@ impl Engine for Quorum {
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
-        for attempt in 0.. {
+        let mut pauses = SPLIT_PAUSES.into_iter();
+        loop {
             match self.round(claim).await? {
                 Outcome::Granted(granted) => return self.write_back(claim, granted).await,
-                Outcome::Queued(ahead) => return Ok(Standing::Queued { ahead }),
                 Outcome::Refused => {
                     self.fan_out.refuse(claim, member_limit(claim.ttl)).await;
                     return Ok(Standing::Refused);
                 }
-                Outcome::Split(_) if attempt == 0 => {}
-                Outcome::Split(members) if attempt == 1 => self.withdraw_at(&members, claim).await,
-                Outcome::Split(_) => break,
+                Outcome::Waiting(votes) => match pauses.next().filter(|_| !votes.granted.is_empty()) {
+                    Some(pause) => tokio::time::sleep(random_pause(pause)).await,
+                    None => return Ok(self.stay_in_line(claim, &votes).await),
+                },
             }
-            tokio::time::sleep(random_pause(SPLIT_PAUSE)).await;
         }
-        Ok(Standing::Queued { ahead: 1 })
     }
 
     async fn moved(&self, claim: &Claim) -> Result<Option<Standing>> {
-        let mut moves: FuturesUnordered<_> = self.fan_out.members().iter().map(|member| member.moved(claim)).collect();
-        let mut heard = 0;
-        // A release reaches the members one after the other: the first that speaks up is not worth a round, a majority
-        // is. A member at which the claim stands differently from the others speaks up at once, every time.
-        let pause = tokio::time::sleep(Duration::MAX);
-        tokio::pin!(pause);
-        while heard < self.majority() {
-            tokio::select! {
-                biased;
-                Some(moved) = moves.next() => {
-                    // A member out of reach says nothing about the claim: the others are waited for.
-                    heard += usize::from(moved.is_ok());
-                    if heard == 1 && moved.is_ok() {
-                        pause.as_mut().reset(Instant::now() + random_pause(MOVE_PAUSE));
-                    }
-                }
-                () = &mut pause, if heard > 0 => break,
-                else => return Err(Error::new(Kind::Unreachable, "no member can be reached")),
-            }
+        let member = self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).get(&claim.id).copied();
+        let _asleep = Asleep(self, claim.id);
+        let moved = match member {
+            Some(member) => self.fan_out.members()[member].moved(claim).await.is_ok(),
+            None => false,
+        };
+        if !moved {
+            tokio::time::sleep(random_pause(MEMBER_LOST)).await;
         }
+        // One member's word is no grant: the others are asked.
         Ok(None)
     }
 
@@ -301,11 +315,18 @@ impl Engine for Quorum {
     async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {
         let mut answers = self.fan_out.survey(prefix, Duration::from_secs(1));
         let mut surveys = Vec::new();
-        while surveys.len() < self.majority() {
-            match answers.next().await {
-                Some((_, answer)) => surveys.extend(answer),
-                None => return Err(Error::new(Kind::Unreachable, "a majority of the members is out of reach")),
+        let mut enough = None;
+        // A waiter is known to one member only, so the slower ones are heard too.
+        while let Ok(Some((_, answer))) =
+            tokio::time::timeout_at(enough.unwrap_or(Instant::now() + Duration::from_secs(2)), answers.next()).await
+        {
+            surveys.extend(answer);
+            if surveys.len() >= self.majority() {
+                enough = enough.or_else(|| Some(Instant::now() + STRAGGLERS * 10));
             }
+        }
+        if enough.is_none() {
+            return Err(Error::new(Kind::Unreachable, "a majority of the members is out of reach"));
         }
         Ok(merge(surveys, self.majority()))
     }

@@ -196,17 +196,31 @@ impl<'a> Waiter<'a> {
                 Ok(_) => {}
                 Err(error) => return self.ride_out(error, deadline).await,
             },
-            () = hold.lapsed.notified() => {
-                if let Some(hold) = self.hold.take() {
-                    self.client.ledger.part(hold, None);
-                }
-                if self.client.ledger.is_closed() {
-                    return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&self.terms.name)));
-                }
-            }
+            () = hold.lapsed.notified() => return self.lapsed(deadline).await,
             () = clock.sleep_until(poll.min(deadline)) => {}
         }
         Ok(if clock.now() >= deadline { MoveOn::Refused } else { MoveOn::Ask })
+    }
+
+    /// The engine does not know the claim any more, or an operator took it out: asked once more, it says which.
+    ///
+    /// A claim that it did not know is in line again by that, under an identity to which a grant may have been pushed
+    /// in its former life: it is withdrawn, and another one takes its place.
+    async fn lapsed(&mut self, deadline: Moment) -> Result<MoveOn> {
+        if self.client.ledger.is_closed() {
+            return Err(Error::new(Kind::Closed, "this client was closed").during("lock", Some(&self.terms.name)));
+        }
+        let before = self.hold.as_ref().map(|hold| hold.claim.id);
+        match self.ask(deadline).await {
+            Ok(Standing::Queued { .. }) => {
+                if let Some(hold) = self.hold.take_if(|hold| Some(hold.claim.id) == before) {
+                    self.client.ledger.part(hold, None);
+                }
+                Ok(if self.client.clock.now() >= deadline { MoveOn::Refused } else { MoveOn::Ask })
+            }
+            Ok(standing) => self.hear(standing),
+            Err(error) => self.ride_out(error, deadline).await,
+        }
     }
 
     /// A grant that the engine pushed is valid from the claim's last confirmed renewal, and is renewed at once.

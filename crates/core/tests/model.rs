@@ -1,9 +1,9 @@
 //! The lock protocol, checked by trying everything that can happen.
 //!
 //! # The protocol
-//! An engine keeps a line of claims, each with a lease, and numbers its grants with tokens; who is granted is decided by
-//! [`lockhouse_core::line`], which is called here as it is. A client makes an id, notes the time `t0` on its own clock,
-//! sends the claim, and from then on believes only this much:
+//! An engine keeps a line of claims, each with a lease, and numbers its grants with tokens; who is granted is decided
+//! by [`lockhouse_core::line`], which is called here as it is. A client makes an id, notes the time `t0` on its own
+//! clock, sends the claim, and from then on believes only this much:
 //! - It holds from the moment it hears of its grant until `valid_until = t0 + ttl − margin`, where `t0` is the one of
 //!   its latest request that was answered. Its own clock ends that belief; no message is needed for it.
 //! - A claim whose `valid_until` passed is over, held or waiting: no answer that arrives later brings it back, and the
@@ -12,9 +12,9 @@
 //!
 //! # What can happen
 //! At any point: a client does one of the things that it can do, or nothing for as long as it likes (it is paused), or
-//! crashes and starts anew; a message arrives, arrives and stays to arrive again, or is lost, in any order and after any
-//! time; a tick passes on all clocks, or on all but one client's. A write that a client sends after checking its hold
-//! arrives at the resource whenever it likes: for that there are tokens.
+//! crashes and starts anew; a message arrives, arrives and stays to arrive again, or is lost, in any order and after
+//! any time; a tick passes on all clocks, or on all but one client's. A write that a client sends after checking its
+//! hold arrives at the resource whenever it likes: for that there are tokens.
 //!
 //! # What is checked
 //! Every state that can be reached within the bounds of a [`Setup`], against the properties in `model/world.rs`. The
@@ -59,7 +59,8 @@ fn shortest(setup: &Setup, property: &'static str) -> Option<Path<State, Step>> 
     let mut found: Option<Path<State, Step>> = None;
     loop {
         let only = HasDiscoveries::AllOf([property].into());
-        // One thread: several would reach some states by a detour first, and then none of the depths could be relied on.
+        // One thread: several would reach some states by a detour first, and then none of the depths could be relied
+        // on.
         let mut checker = setup.clone().checker().threads(1).finish_when(only);
         if let Some(path) = &found {
             // The first state has depth 1, and states of the target's depth are not looked at: so this leaves the

@@ -4,23 +4,22 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::stage::Stage;
-
 /// Set for a process that runs one case and nothing else.
 const ALONE_VARIABLE: &str = "LOCKHOUSE_TEST_ALONE";
 
-/// Whether this case is alone in its process. If not, it is run in a process of its own, and has passed there.
+/// Whether the test of that name is alone in its process. If not, it is run in a process of its own, and has passed
+/// there: a test that counts what the whole process has returns when this is `false`.
 ///
 /// # Panics
 /// When it fails there.
-pub(crate) async fn alone(stage: &Stage) -> bool {
+pub async fn alone(test: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "the only word that the suite can give to a process of the harness")]
     if std::env::var_os(ALONE_VARIABLE).is_some() {
         return true;
     }
     let program = std::env::current_exe().expect("a program knows where it is");
     let mut command = Command::new(program);
-    command.args([stage.test(), "--exact", "--nocapture", "--test-threads=1"]).env(ALONE_VARIABLE, "yes");
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE_VARIABLE, "yes");
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.expect("it can be started again");
     let said = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);

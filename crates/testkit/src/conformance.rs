@@ -90,8 +90,8 @@ pub fn run(subject: Arc<dyn Subject>, section: &str, name: &str, test: &str, tak
         eprintln!("{}: {reason}", guarantees.engine);
         return;
     }
+    let stage = Stage::new(subject, case, without_crate(test), taker.map(without_crate));
     block_on(async {
-        let stage = Stage::new(subject, case, without_crate(test), taker.map(without_crate));
         if tokio::time::timeout(LONGEST_CASE, (case.body)(stage)).await.is_err() {
             panic!("{case:?} hangs: it was not over after {LONGEST_CASE:?}");
         }

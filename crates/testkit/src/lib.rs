@@ -72,6 +72,7 @@ mod wire;
 
 pub use async_trait::async_trait;
 
+pub use alone::alone;
 pub use case::Case;
 pub use complete::{complaints, complete};
 pub use conformance::run;

@@ -21,6 +21,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct Stage {
     subject: Arc<dyn Subject>,
+    guarantees: Guarantees,
     prefix: String,
     /// What the harness calls this test.
     test: String,
@@ -39,7 +40,8 @@ impl Stage {
     pub(crate) fn new(subject: Arc<dyn Subject>, case: &Case, test: String, taker: Option<String>) -> Self {
         let short: String = case.name.chars().take(40).collect();
         let prefix = format!("{short}-{:08x}/", rand::random::<u32>());
-        Self { subject, prefix, test, taker }
+        let guarantees = subject.guarantees();
+        Self { subject, guarantees, prefix, test, taker }
     }
 
     /// What the harness calls this test.
@@ -47,7 +49,7 @@ impl Stage {
         &self.test
     }
 
-    /// The same case on another subject.
+    /// The same case on another subject of the same engine.
     pub(crate) fn on(&self, subject: Arc<dyn Subject>) -> Self {
         Self { subject, ..self.clone() }
     }
@@ -60,8 +62,8 @@ impl Stage {
 
     /// What it promises.
     #[must_use]
-    pub fn guarantees(&self) -> Guarantees {
-        self.subject.guarantees()
+    pub fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
     }
 
     /// The lease to use.

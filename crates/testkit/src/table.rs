@@ -235,6 +235,8 @@ macro_rules! every_case {
                     "eviction of a holder: free when it lets go";
                 an_evicted_waiter_is_told [Excludes]
                     "eviction of a waiter: told";
+                an_evicted_waiter_is_told_although_its_wake_up_is_lost [Excludes]
+                    "eviction of a waiter: told, also when its wake-up is lost";
                 nobody_is_evicted_by_mistake [Excludes]
                     "eviction of nobody";
             }

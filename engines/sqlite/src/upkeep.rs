@@ -37,8 +37,8 @@ pub(crate) struct Upkeep {
     own: Own,
 }
 
-/// Upkeep waits for the disk, so it has threads of the runtime's pool and a connection of its own, opened when it is first
-/// needed. A busy log is carried over many times a second.
+/// Upkeep waits for the disk, so it has threads of the runtime's pool and a connection of its own, opened when it is
+/// first needed. A busy log is carried over many times a second.
 type Own = Arc<Mutex<Option<Connection>>>;
 
 impl Upkeep {
@@ -81,7 +81,8 @@ impl Upkeep {
         let dead = spawn_blocking(find).await.unwrap_or_default();
         let mut tidied = self.tidy(store, None).await;
         for (id, lock) in dead {
-            // The claims first: a file without claims does no harm, claims without a file wait for the end of their lease.
+            // The claims first: a file without claims does no harm, claims without a file wait for the end of their
+            // lease.
             tidied = tidied && self.tidy(store, Some(id)).await;
             if tidied {
                 remove_files(&store.path, id);

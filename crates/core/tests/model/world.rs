@@ -75,7 +75,8 @@ impl Model for Setup {
         // Worlds that cannot be told apart from here on become one.
         let clients = state.clients;
         state.network.retain(|message| client::is_news(self, &clients, message));
-        // With a mistake built in, the check ends where it shows, and a person reads the trace: tokens stay as they are.
+        // With a mistake built in, the check ends where it shows, and a person reads the trace: tokens stay as they
+        // are.
         if self.mistake.is_none() {
             tokens::renumber(&mut state);
         }

@@ -3,6 +3,7 @@
 use lockhouse_core::{Clock, Kind, Locks, Written};
 
 use crate::eventually::eventually;
+use crate::gate::{Mode, Verb};
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
 use crate::task::spawn;
 use crate::wire::Cut;
@@ -190,6 +191,21 @@ pub(crate) async fn an_evicted_waiter_is_told(stage: Stage) {
     assert_eq!(stage.count(&a, "x").await, (1, 0));
     guard.check().expect("the holder is left alone");
     assert!(!a.evict(stage.name("x"), place).await.unwrap() || stage.count(&a, "x").await == (1, 0));
+}
+
+pub(crate) async fn an_evicted_waiter_is_told_although_its_wake_up_is_lost(stage: Stage) {
+    let (a, (b, gate)) = (stage.client().await, stage.gated().await);
+    gate.set(Verb::Moved, Mode::Hang);
+    let guard = stage.mutex(&a, "x").lock().await.unwrap();
+    let mutex = stage.mutex(&b, "x");
+    let waiter = spawn(async move { mutex.lock().await });
+    stage.until_waiting(&a, "x", 1).await;
+    let place = stage.line(&a, "x").await.expect("held").places[1].id;
+    assert!(a.evict(stage.name("x"), place).await.unwrap(), "there is such a claim");
+    let told = tokio::time::timeout(stage.ttl() + BUSY_MACHINE, waiter).await;
+    assert_eq!(told.expect("told").unwrap().unwrap_err().kind(), Kind::Evicted);
+    assert_eq!(stage.count(&a, "x").await, (1, 0), "it got in line again");
+    guard.release().await.unwrap();
 }
 
 pub(crate) async fn nobody_is_evicted_by_mistake(stage: Stage) {

@@ -57,6 +57,8 @@ pub(crate) async fn two_owners_of_one_process_exclude_each_other(stage: Stage) {
     assert!(other.try_lock().await.unwrap().is_none());
     assert_eq!(other.clone().wait(SHORT).lock().await.unwrap_err().kind(), Kind::Busy);
     assert!(stage.mutex(&locks, "x").try_lock().await.unwrap().is_none(), "nobody's lock entered alice's");
+    // Who gave up may still be on its way out of the line.
+    stage.until_waiting(&locks, "x", 0).await;
     guard.release().await.unwrap();
     assert!(other.try_lock().await.unwrap().is_some());
 }

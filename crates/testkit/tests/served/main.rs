@@ -1,5 +1,6 @@
 //! The suite against an engine with everything that servers have: connections that can be cut, a server that can be
-//! stopped, and clients in other processes. It shows that the cases for these things work before any store is installed.
+//! stopped, and clients in other processes. It shows that the cases for these things work before any store is
+//! installed.
 
 mod client;
 mod message;

@@ -1,0 +1,70 @@
+//! A `lockhouse` inside the command of another one.
+
+mod house;
+
+use house::House;
+
+#[test]
+fn a_nested_run_of_the_same_name_goes_ahead_as_the_same_owner() {
+    let house = House::new();
+    let inner = "echo $LOCKHOUSE_TOKEN $LOCKHOUSE_NAME";
+    let output = house.output(&[
+        "run",
+        "x",
+        "-c",
+        &format!("{inner}; $LH run x --no-wait -c '{inner}; $LH run x -n -c \"exit 6\"'"),
+    ]);
+    assert_eq!(output.status.code(), Some(6));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1 x\n1 x\n");
+    assert_eq!(house.line("x")["kind"], "free");
+}
+
+#[test]
+fn a_nested_run_takes_what_is_not_held_yet() {
+    let house = House::new();
+    let inner = "$LH run x y -n -c '$LH show x | head -1; $LH show y | head -1'";
+    let output = house.output(&["run", "x", "-c", inner]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "x: mutex, 0 waiting\ny: mutex, 0 waiting\n");
+}
+
+#[test]
+fn a_nested_run_that_wants_more_is_refused_instead_of_waiting_for_itself() {
+    let house = House::new();
+    assert_eq!(house.code(&["run", "x", "--shared", "-c", "$LH run x --exclusive -- true"]), 64);
+    assert_eq!(house.code(&["run", "x", "--permits", "1/3", "-c", "$LH run x --permits 2/3 -- true"]), 64);
+    assert_eq!(house.code(&["run", "x", "--permits", "2/3", "-c", "$LH run x --permits 1/3 -- true"]), 0);
+}
+
+#[test]
+fn a_variable_alone_is_not_believed() {
+    let house = House::new();
+    let mut holder = house.hold("x");
+    let mut liar = house.lockhouse(&["run", "x", "--no-wait", "--", "true"]);
+    assert_eq!(liar.env("LOCKHOUSE_HELD", "0123456789ab 1 1 x").status().unwrap().code(), Some(75));
+    house.touch("go");
+    assert_eq!(holder.code(), 0);
+}
+
+#[test]
+fn a_nested_run_that_outlives_the_lock_loses_it() {
+    let house = House::new();
+    let line = "($LH run x --quiet -c 'touch inside; while :; do sleep 0.05; done'; echo $? > code) & \
+                until [ -e inside ]; do sleep 0.02; done";
+    assert_eq!(house.code(&["run", "x", "-c", line]), 0);
+    house::wait_for("the code", || house.read("code").ends_with('\n'));
+    assert_eq!(house.read("code"), "74\n");
+}
+
+#[test]
+fn the_engine_is_handed_on_from_a_relative_path_and_from_the_config_file() {
+    let house = House::new();
+    std::fs::create_dir(house.path("elsewhere")).unwrap();
+    let inner = "cd elsewhere; $LH run x --no-wait -- true";
+    let run = |arguments: &[&str]| house.lockhouse(arguments).env_remove("LOCKHOUSE_ENGINE").status().unwrap().code();
+    assert_eq!(run(&["--engine", "sqlite:other.db", "run", "x", "-c", inner]), Some(0));
+    let text = format!("[engines.here]\nurl = 'sqlite:{}'\n", house.path("third.db").display());
+    std::fs::write(house.path("config.toml"), text).unwrap();
+    let inner = "cd elsewhere; test \"$LOCKHOUSE_ENGINE\" = here && $LH run x --no-wait -- true";
+    assert_eq!(run(&["--config", "config.toml", "--engine", "here", "run", "x", "-c", inner]), Some(0));
+    assert!(house.path("other.db").exists() && house.path("third.db").exists());
+}
