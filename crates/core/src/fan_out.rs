@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::claim::{Claim, ClaimId, PublicId};
 use crate::engine::{Engine, Renewal, Standing, Withdrawal};
@@ -27,9 +27,6 @@ pub(crate) struct FanOut {
     refused: Arc<Mutex<HashSet<ClaimId>>>,
 }
 
-/// When a claim is taken out again where it was not found.
-const AGAIN_AFTER: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(80), Duration::from_millis(300)];
-
 /// The members' answers as they come, each with the member's number; one for every member that was asked.
 pub(crate) struct Answers<T> {
     channel: mpsc::UnboundedReceiver<(usize, Result<T>)>,
@@ -38,6 +35,19 @@ pub(crate) struct Answers<T> {
 impl<T> Answers<T> {
     pub(crate) async fn next(&mut self) -> Option<(usize, Result<T>)> {
         self.channel.recv().await
+    }
+
+    /// What the members say, once enough have and the others have had a little more time; `None` when too few do.
+    pub(crate) async fn gather(mut self, enough: usize, grace: Duration) -> Option<Vec<T>> {
+        let mut gathered = Vec::new();
+        while gathered.len() < enough {
+            gathered.extend(self.next().await?.1);
+        }
+        let until = Instant::now() + grace;
+        while let Ok(Some((_, answer))) = tokio::time::timeout_at(until, self.next()).await {
+            gathered.extend(answer);
+        }
+        Some(gathered)
     }
 }
 
@@ -64,17 +74,10 @@ impl FanOut {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         while under_way.try_join_next().is_some() {}
         for &member in members {
-            let mut answer = Box::pin(request(Arc::clone(&self.members[member])));
-            // Begun right here: so requests leave in the order in which they were made, and reach every member in the
-            // same one, whatever order the runtime gives to their tasks.
-            let begun = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let answer = request(Arc::clone(&self.members[member]));
             let sender = sender.clone();
             under_way.spawn(async move {
-                let answer = match begun {
-                    Poll::Ready(answer) => Ok(answer),
-                    Poll::Pending => tokio::time::timeout(limit, answer).await,
-                };
-                let answer = answer.unwrap_or_else(|_| {
+                let answer = tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
                     Err(Error::new(Kind::TimedOut, format!("member {member} did not answer within {limit:?}"))
                         .unknown())
                 });
@@ -110,44 +113,11 @@ impl FanOut {
         })
     }
 
-    /// Goes on taking out a claim that some members had, in the background: those that did not have it may hear of it
-    /// only now, since the claim and its withdrawal came on different connections.
-    pub(crate) fn withdraw_stragglers(
-        &self,
-        mut answers: Answers<Withdrawal>,
-        mut without: Vec<usize>,
-        claim: &Claim,
-        limit: Duration,
-    ) {
-        let (claim, members) = (claim.clone(), self.members.clone());
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.spawn(async move {
-            while let Some((member, answer)) = answers.next().await {
-                if !matches!(answer, Ok(Withdrawal::Withdrawn)) {
-                    without.push(member);
-                }
-            }
-            for pause in AGAIN_AFTER {
-                if without.is_empty() {
-                    return;
-                }
-                tokio::time::sleep(pause).await;
-                let again = without.iter().map(|&member| tokio::time::timeout(limit, members[member].withdraw(&claim)));
-                let again = futures_util::future::join_all(again).await;
-                let mut had_it = again.iter().map(|answer| matches!(answer, Ok(Ok(Withdrawal::Withdrawn))));
-                without.retain(|_| !had_it.next().unwrap_or(false));
-            }
-        });
-    }
-
     /// Takes back a claim that is refused: nothing of it is left, also not with members that answer late.
-    pub(crate) async fn refuse(&self, claim: &Claim, limit: Duration) {
+    pub(crate) async fn refuse(&self, claim: &Claim, limit: Duration, grace: Duration) {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.id);
-        let mut answers = self.withdraw_at(&self.everyone(), claim, limit);
-        let enough = self.members.len() / 2 + 1;
-        for _ in 0..enough {
-            answers.next().await;
-        }
+        let answers = self.withdraw_at(&self.everyone(), claim, limit);
+        answers.gather(self.members.len() / 2 + 1, grace).await;
         let refused = Arc::clone(&self.refused);
         let id = claim.id;
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);

@@ -50,6 +50,12 @@ const STRAGGLERS: Duration = Duration::from_millis(5);
 /// How soon a claim asks again when the member that it waited with cannot be asked any more.
 const MEMBER_LOST: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(100));
 
+/// Longer than any limit of a member.
+const LONGEST_ANSWER: Duration = Duration::from_secs(2);
+/// How long members get to answer what people ask.
+const FOR_PEOPLE: Duration = Duration::from_secs(1);
+const OUT_OF_REACH: &str = "a majority of the members is out of reach";
+
 fn random_pause((shortest, longest): (Duration, Duration)) -> Duration {
     shortest + (longest - shortest).mul_f64(random::fraction())
 }
@@ -104,7 +110,7 @@ impl Quorum {
         for answered in 1..=all {
             // Who waits hears of the slower ones too: a grant by one of them would otherwise stay unknown, and in the
             // way. They get as much time again as the others took, so that one that hangs costs little.
-            let patience = enough.unwrap_or(started + limit * 2);
+            let patience = enough.unwrap_or(started + LONGEST_ANSWER);
             let Ok(Some((member, answer))) = tokio::time::timeout_at(patience, answers.next()).await else { break };
             match answer {
                 Ok(Standing::Granted { token }) => votes.granted.push((member, token)),
@@ -126,13 +132,13 @@ impl Quorum {
             }
         }
         if enough.is_some() {
-            // An operator took a waiter out of the line.
-            let evicted = votes.refused >= majority;
+            // Only an operator refuses a claim that waits, and it waits with one member only.
+            let evicted = votes.refused > 0;
             return Ok(if evicted { Outcome::Refused } else { Outcome::Waiting(votes) });
         }
         Err(votes.error.map_or_else(
             || Error::new(Kind::Unreachable, "too few members answered").unknown(),
-            |error| Error::new(Kind::Unreachable, "a majority of the members is out of reach").unknown().because(error),
+            |error| Error::new(Kind::Unreachable, OUT_OF_REACH).unknown().because(error),
         ))
     }
 
@@ -236,7 +242,7 @@ impl Engine for Quorum {
             match self.round(claim).await? {
                 Outcome::Granted(granted) => return self.write_back(claim, granted).await,
                 Outcome::Refused => {
-                    self.fan_out.refuse(claim, member_limit(claim.ttl)).await;
+                    self.fan_out.refuse(claim, member_limit(claim.ttl), STRAGGLERS).await;
                     return Ok(Standing::Refused);
                 }
                 Outcome::Waiting(votes) => match pauses.next().filter(|_| !votes.granted.is_empty()) {
@@ -291,55 +297,41 @@ impl Engine for Quorum {
     }
 
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let everyone: Vec<usize> = (0..self.fan_out.members().len()).collect();
-        let limit = member_limit(claim.ttl);
-        let mut answers = self.fan_out.withdraw_at(&everyone, claim, limit);
-        let (mut answered, mut without) = (0, Vec::new());
-        let mut withdrawn = false;
-        while answered < self.majority() {
-            let Some((member, answer)) = answers.next().await else {
-                return Err(Error::new(Kind::Unreachable, "a majority of the members is out of reach").unknown());
-            };
-            answered += usize::from(answer.is_ok());
-            match answer {
-                Ok(Withdrawal::Withdrawn) => withdrawn = true,
-                _ => without.push(member),
+        let (all, majority) = (self.fan_out.members().len(), self.majority());
+        let everyone: Vec<usize> = (0..all).collect();
+        let mut answers = self.fan_out.withdraw_at(&everyone, claim, member_limit(claim.ttl));
+        let (mut withdrawn, mut not_there) = (0, 0);
+        let mut patience = None;
+        while withdrawn < majority {
+            let until = patience.unwrap_or_else(|| Instant::now() + LONGEST_ANSWER);
+            let Ok(Some((_, answer))) = tokio::time::timeout_at(until, answers.next()).await else { break };
+            withdrawn += usize::from(matches!(answer, Ok(Withdrawal::Withdrawn)));
+            not_there += usize::from(matches!(answer, Ok(Withdrawal::NotThere)));
+            if withdrawn + not_there >= majority {
+                patience = patience.or_else(|| Some(Instant::now() + STRAGGLERS));
             }
         }
-        if withdrawn {
-            self.fan_out.withdraw_stragglers(answers, without, claim, limit);
+        match () {
+            () if withdrawn >= majority => Ok(Withdrawal::Withdrawn),
+            // A minority that knew the claim is not enough to say so: a request for it may still be on its way to the
+            // others.
+            () if withdrawn + not_there >= majority => Ok(Withdrawal::NotThere),
+            () => Err(Error::new(Kind::Unreachable, OUT_OF_REACH).unknown()),
         }
-        Ok(if withdrawn { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
     }
 
     async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {
-        let mut answers = self.fan_out.survey(prefix, Duration::from_secs(1));
-        let mut surveys = Vec::new();
-        let mut enough = None;
         // A waiter is known to one member only, so the slower ones are heard too.
-        while let Ok(Some((_, answer))) =
-            tokio::time::timeout_at(enough.unwrap_or(Instant::now() + Duration::from_secs(2)), answers.next()).await
-        {
-            surveys.extend(answer);
-            if surveys.len() >= self.majority() {
-                enough = enough.or_else(|| Some(Instant::now() + STRAGGLERS * 10));
-            }
-        }
-        if enough.is_none() {
-            return Err(Error::new(Kind::Unreachable, "a majority of the members is out of reach"));
-        }
+        let answers = self.fan_out.survey(prefix, FOR_PEOPLE);
+        let surveys = answers.gather(self.majority(), STRAGGLERS * 10).await;
+        let surveys = surveys.ok_or_else(|| Error::new(Kind::Unreachable, OUT_OF_REACH))?;
         Ok(merge(surveys, self.majority()))
     }
 
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
-        let mut answers = self.fan_out.evict(name, claim, Duration::from_secs(1));
-        let mut answered = Vec::new();
-        while let Some((_, answer)) = answers.next().await {
-            answered.extend(answer);
-        }
-        if answered.len() < self.majority() {
-            return Err(Error::new(Kind::Unreachable, "a majority of the members is out of reach").unknown());
-        }
+        let answers = self.fan_out.evict(name, claim, FOR_PEOPLE);
+        let answered = answers.gather(self.majority(), STRAGGLERS * 10).await;
+        let answered = answered.ok_or_else(|| Error::new(Kind::Unreachable, OUT_OF_REACH).unknown())?;
         Ok(answered.contains(&true))
     }
 

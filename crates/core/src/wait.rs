@@ -19,6 +19,8 @@ use crate::options::Terms;
 pub(crate) const LONGEST_REQUEST: Duration = Duration::from_secs(5);
 /// An engine that was never reached is given up after this; one that was, when the claim it had must have lapsed.
 const FIRST_CONTACT: Duration = Duration::from_secs(5);
+/// What an answer that is on its way gets when the wait is over.
+const LAST_ANSWER: Duration = Duration::from_millis(150);
 /// The longest that a caller whose wait is over is kept for leaving the line.
 const LEAVING: Duration = Duration::from_millis(100);
 /// The time between two attempts at an engine that is out of reach: it doubles from the first to the last of these.
@@ -111,7 +113,8 @@ impl<'a> Waiter<'a> {
         let hold = self.current();
         let clock = self.client.clock;
         let t0 = clock.now();
-        let limit = hold.claim.ttl.min(LONGEST_REQUEST).min(deadline.since(t0));
+        // A request is not cut off in the middle when the wait is over: its outcome would be unknown.
+        let limit = hold.claim.ttl.min(LONGEST_REQUEST).min(deadline.since(t0).max(LAST_ANSWER));
         hold.sending();
         let answer = tokio::time::timeout(limit, self.client.front.claim(&hold.claim)).await;
         let answer = answer.unwrap_or_else(|_| {

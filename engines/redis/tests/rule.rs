@@ -139,6 +139,13 @@ fn expire(prefix: &str, claim: &Claim, capacity: u32, holds: bool) {
     tell(&shared(), &command);
 }
 
+/// Somebody comes by: a claim on the same name that is refused, or taken back at once.
+async fn come_by(client: &Client, capacity: u32) {
+    let passer = Claim { capacity, patience: Patience::None, priority: -9, ..servers::claim("a") };
+    client.front.claim(&passer).await.unwrap();
+    client.front.withdraw(&passer).await.unwrap();
+}
+
 async fn run(capacity: u32, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let (address, prefix) = (shared(), prefix());
     let clients = [client(&address, &prefix).await, client(&address, &prefix).await];
@@ -180,12 +187,10 @@ async fn run(capacity: u32, steps: Vec<Step>) -> Result<(), TestCaseError> {
             Step::Expire { which } => {
                 let Some(claim) = model.get(which).cloned() else { continue };
                 expire(&prefix, &claim, capacity, model.holds(&claim));
-                prop_assert_eq!(clients[0].front.renew(std::slice::from_ref(&claim)).await.unwrap(), [Renewal::Gone]);
+                let renewal = clients[0].front.renew(std::slice::from_ref(&claim)).await.unwrap();
+                prop_assert_eq!(renewal, [Renewal::Gone]);
                 model.leave(&claim);
-                // Somebody comes by: a claim on the same name that is refused or taken back at once.
-                let passer = Claim { capacity, patience: Patience::None, priority: -9, ..servers::claim("a") };
-                clients[0].front.claim(&passer).await.unwrap();
-                clients[0].front.withdraw(&passer).await.unwrap();
+                come_by(&clients[0], capacity).await;
             }
             Step::EvictWaiter { which } => {
                 let Some(claim) = model.get(which).cloned() else { continue };
