@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -27,9 +26,6 @@ pub(crate) struct FanOut {
     /// Claims that were refused: a member that grants one late is told to forget it.
     refused: Arc<Mutex<HashSet<ClaimId>>>,
 }
-
-/// When a claim is taken out again where it was not found.
-const AGAIN_AFTER: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(80), Duration::from_millis(300)];
 
 /// The members' answers as they come, each with the member's number; one for every member that was asked.
 pub(crate) struct Answers<T> {
@@ -78,17 +74,10 @@ impl FanOut {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         while under_way.try_join_next().is_some() {}
         for &member in members {
-            let mut answer = Box::pin(request(Arc::clone(&self.members[member])));
-            // Begun right here: so requests leave in the order in which they were made, and reach every member in the
-            // same one, whatever order the runtime gives to their tasks.
-            let begun = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let answer = request(Arc::clone(&self.members[member]));
             let sender = sender.clone();
             under_way.spawn(async move {
-                let answer = match begun {
-                    Poll::Ready(answer) => Ok(answer),
-                    Poll::Pending => tokio::time::timeout(limit, answer).await,
-                };
-                let answer = answer.unwrap_or_else(|_| {
+                let answer = tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
                     Err(Error::new(Kind::TimedOut, format!("member {member} did not answer within {limit:?}"))
                         .unknown())
                 });
@@ -122,36 +111,6 @@ impl FanOut {
             let claim = claim.clone();
             async move { member.withdraw(&claim).await }
         })
-    }
-
-    /// Goes on taking out a claim that a majority had, in the background: those that did not have it may hear of it
-    /// only now, since the claim and its withdrawal came on different connections.
-    pub(crate) fn withdraw_stragglers(
-        &self,
-        mut answers: Answers<Withdrawal>,
-        mut without: Vec<usize>,
-        claim: &Claim,
-        limit: Duration,
-    ) {
-        let (claim, members) = (claim.clone(), self.members.clone());
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.spawn(async move {
-            while let Some((member, answer)) = answers.next().await {
-                if !matches!(answer, Ok(Withdrawal::Withdrawn)) {
-                    without.push(member);
-                }
-            }
-            for pause in AGAIN_AFTER {
-                if without.is_empty() {
-                    return;
-                }
-                tokio::time::sleep(pause).await;
-                let again = without.iter().map(|&member| tokio::time::timeout(limit, members[member].withdraw(&claim)));
-                let again = futures_util::future::join_all(again).await;
-                let mut had_it = again.iter().map(|answer| matches!(answer, Ok(Ok(Withdrawal::Withdrawn))));
-                without.retain(|_| !had_it.next().unwrap_or(false));
-            }
-        });
     }
 
     /// Takes back a claim that is refused: nothing of it is left, also not with members that answer late.

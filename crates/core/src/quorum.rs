@@ -299,25 +299,17 @@ impl Engine for Quorum {
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         let (all, majority) = (self.fan_out.members().len(), self.majority());
         let everyone: Vec<usize> = (0..all).collect();
-        let limit = member_limit(claim.ttl);
-        let mut answers = self.fan_out.withdraw_at(&everyone, claim, limit);
+        let mut answers = self.fan_out.withdraw_at(&everyone, claim, member_limit(claim.ttl));
         let (mut withdrawn, mut not_there) = (0, 0);
-        let mut without = Vec::new();
         let mut patience = None;
         while withdrawn < majority {
             let until = patience.unwrap_or_else(|| Instant::now() + LONGEST_ANSWER);
-            let Ok(Some((member, answer))) = tokio::time::timeout_at(until, answers.next()).await else { break };
-            match answer {
-                Ok(Withdrawal::Withdrawn) => withdrawn += 1,
-                _ => without.push(member),
-            }
+            let Ok(Some((_, answer))) = tokio::time::timeout_at(until, answers.next()).await else { break };
+            withdrawn += usize::from(matches!(answer, Ok(Withdrawal::Withdrawn)));
             not_there += usize::from(matches!(answer, Ok(Withdrawal::NotThere)));
             if withdrawn + not_there >= majority {
                 patience = patience.or_else(|| Some(Instant::now() + STRAGGLERS));
             }
-        }
-        if withdrawn > 0 {
-            self.fan_out.withdraw_stragglers(answers, without, claim, limit);
         }
         match () {
             () if withdrawn >= majority => Ok(Withdrawal::Withdrawn),
