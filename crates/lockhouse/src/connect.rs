@@ -14,6 +14,10 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("memory", "memory:"),
         #[cfg(feature = "sqlite")]
         ("sqlite", "sqlite:/var/lib/locks.db"),
+        #[cfg(feature = "redis")]
+        ("redis", "redis://127.0.0.1:6379"),
+        #[cfg(feature = "redis")]
+        ("redlock", "redlock://10.0.0.1,10.0.0.2,10.0.0.3"),
     ]
 }
 
@@ -50,6 +54,21 @@ pub fn connector(url: &str) -> Result<impl Connector> {
                     .help("write sqlite:locks.db, or sqlite:/var/lib/locks.db"));
             }
             Arc::new(lockhouse_sqlite::Sqlite::at(url.rest()))
+        }
+        // On Redis the prefix is the engine's own: it has one where none is given, and may be empty.
+        #[cfg(feature = "redis")]
+        "redis" => {
+            url.only(&["prefix"])?;
+            let redis = lockhouse_redis::Redis::at(url.rest())?;
+            let redis = url.option("prefix").map_or(Ok(redis.clone()), |prefix| redis.prefix(prefix))?;
+            return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
+        }
+        #[cfg(feature = "redis")]
+        "redlock" => {
+            url.only(&["prefix"])?;
+            let redlock = lockhouse_redis::Redlock::at(url.rest())?;
+            let redlock = url.option("prefix").map_or(Ok(redlock.clone()), |prefix| redlock.prefix(prefix))?;
+            return Ok(Addressed { inner: Arc::new(redlock), prefix: String::new() });
         }
         other => return Err(unknown(other)),
     };

@@ -1,0 +1,196 @@
+//! One connection to a server, made when it is needed and made again when it broke.
+//!
+//! Commands and messages share it (RESP3 pushes): the subscription is made before the first command is sent, so a claim
+//! that is answered "queued" will be told, or the connection breaks, which is told too. Nothing runs in the background:
+//! when the connection breaks every waiter is woken, asks again, and so makes the next connection.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lockhouse_core::{Clock, Moment};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, Value};
+
+use crate::error::{Fault, breaks_connection};
+use crate::life::Life;
+use crate::waiters::Waiters;
+
+/// The longest that connecting may take, the subscription included.
+const LONGEST_CONNECT: Duration = Duration::from_secs(2);
+/// A connection on which a request has been waiting for this long, and nothing was heard since, is given up: it may be
+/// one of which nobody told us that it is gone.
+const LONGEST_SILENCE: Duration = Duration::from_secs(1);
+
+/// One connection to a server.
+pub(crate) struct Link {
+    client: Client,
+    channel: String,
+    waiters: Arc<Waiters>,
+    live: Mutex<Option<Live>>,
+    /// Held by whoever connects; the others wait for the outcome.
+    connecting: tokio::sync::Mutex<Option<(Moment, Fault)>>,
+}
+
+#[derive(Clone)]
+struct Live {
+    connection: MultiplexedConnection,
+    pulse: Arc<Pulse>,
+    life: Arc<Life>,
+}
+
+/// Whether a connection lives.
+#[derive(Debug, Default)]
+struct Pulse {
+    broken: AtomicBool,
+    /// When the oldest request was sent that is newer than every answer, in nanoseconds; 0 when there is none.
+    unanswered: AtomicU64,
+}
+
+impl Pulse {
+    fn is_dead(&self) -> bool {
+        let since = self.unanswered.load(Ordering::Acquire);
+        let silent = since != 0 && Clock::Boot.now().since(Moment::from_nanos(since)) > LONGEST_SILENCE;
+        silent || self.broken.load(Ordering::Acquire)
+    }
+
+    fn sent(&self, at: Moment) {
+        // The first one counts.
+        let _ = self.unanswered.compare_exchange(0, at.as_nanos(), Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    fn heard(&self) {
+        self.unanswered.store(0, Ordering::Release);
+    }
+}
+
+impl Link {
+    /// A link to a server, whose messages go to these waiters. Nothing is sent yet.
+    pub(crate) fn new(client: Client, channel: String, waiters: Arc<Waiters>) -> Self {
+        Self { client, channel, waiters, live: Mutex::default(), connecting: tokio::sync::Mutex::default() }
+    }
+
+    /// The channel on which the server tells this link's waiters.
+    pub(crate) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// Whether messages can come: a waiter that finds out that they cannot should ask.
+    pub(crate) fn listens(&self) -> bool {
+        self.current().is_some()
+    }
+
+    /// Sends a command and waits for its answer, which may be an error of the server's.
+    ///
+    /// The command is made for the server process that the connection leads to.
+    pub(crate) async fn ask(&self, command: impl FnOnce(&Life) -> Cmd, limit: Duration) -> Result<Value, Fault> {
+        let mut live = self.live().await?;
+        let command = command(&live.life);
+        live.pulse.sent(Clock::Boot.now());
+        let answer = tokio::time::timeout(limit, command.query_async::<Value>(&mut live.connection)).await;
+        match answer {
+            Ok(Ok(value)) => {
+                live.pulse.heard();
+                Ok(value)
+            }
+            Ok(Err(error)) => {
+                if breaks_connection(&error) {
+                    self.give_up(&live);
+                } else {
+                    live.pulse.heard();
+                }
+                Err(Fault::Asking(error))
+            }
+            Err(_) => Err(Fault::Silence(limit)),
+        }
+    }
+
+    async fn live(&self) -> Result<Live, Fault> {
+        match self.current() {
+            Some(live) => Ok(live),
+            None => self.connect().await,
+        }
+    }
+
+    /// The connection, if it lives.
+    fn current(&self) -> Option<Live> {
+        let live = self.slot().clone()?;
+        if !live.pulse.is_dead() {
+            return Some(live);
+        }
+        self.give_up(&live);
+        None
+    }
+
+    async fn connect(&self) -> Result<Live, Fault> {
+        let began = Clock::Boot.now();
+        let mut failed = self.connecting.lock().await;
+        // Somebody else has tried since: the outcome is ours too.
+        if let Some(live) = self.current() {
+            return Ok(live);
+        }
+        if let Some((at, fault)) = failed.as_ref().filter(|(at, _)| *at >= began) {
+            debug_assert!(*at >= began);
+            return Err(fault.clone());
+        }
+        let connected = tokio::time::timeout(LONGEST_CONNECT, self.connect_once()).await;
+        let connected = connected.unwrap_or_else(|_| {
+            let error = std::io::Error::new(std::io::ErrorKind::TimedOut, "connecting took too long");
+            Err(redis::RedisError::from(error))
+        });
+        match connected {
+            Ok(live) => {
+                *self.slot() = Some(live.clone());
+                Ok(live)
+            }
+            Err(error) => {
+                let fault = Fault::Connecting(error);
+                *failed = Some((Clock::Boot.now(), fault.clone()));
+                Err(fault)
+            }
+        }
+    }
+
+    async fn connect_once(&self) -> redis::RedisResult<Live> {
+        let pulse = Arc::new(Pulse::default());
+        let (heard, waiters) = (Arc::clone(&pulse), Arc::clone(&self.waiters));
+        let on_push = move |push: PushInfo| {
+            if !waiters.hear(&push) {
+                heard.broken.store(true, Ordering::Release);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        };
+        // The driver's own time limit for answers is off: ours differs from request to request.
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(LONGEST_CONNECT))
+            .set_response_timeout(None)
+            .set_push_sender(on_push);
+        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let life = Life::of(&mut connection).await?;
+        connection.subscribe(&self.channel).await?;
+        Ok(Live { connection, pulse, life: Arc::new(life) })
+    }
+
+    /// Lets go of a connection, if it is still the current one.
+    fn give_up(&self, live: &Live) {
+        live.pulse.broken.store(true, Ordering::Release);
+        let mut slot = self.slot();
+        if slot.as_ref().is_some_and(|current| Arc::ptr_eq(&current.pulse, &live.pulse)) {
+            *slot = None;
+            drop(slot);
+            self.waiters.wake_all();
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The client knows the password.
+        f.debug_struct("Link").field("channel", &self.channel).field("listens", &self.listens()).finish_non_exhaustive()
+    }
+}
