@@ -7,7 +7,6 @@ use rustix::process::Signal;
 use crate::apt;
 use crate::children::{self, Process};
 use crate::engines::need::{self, Need};
-use crate::engines::running::Servers;
 use crate::engines::{finding, install};
 use crate::environment;
 use crate::prepare;
@@ -21,8 +20,9 @@ Everything a change must pass.
 
 usage: cargo xtask test [--only STEP]… [FILTER…]
 
-First it says what it will do. Then it installs what is missing, starts the servers that the
-engines in engines/ need, and runs these steps, up to the first that fails:
+First it says what it will do. Then it installs what is missing, the servers of the engines in
+engines/ among it, and runs these steps, up to the first that fails. Each engine's suite starts
+servers of its own on loopback ports, and stops them:
 
   fmt       the format of the code
   tidy      the style rules
@@ -94,23 +94,17 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Pro
     install::all(workspace, &need::to_start(&needs))?;
 
     let mut report = Report { took: Vec::new() };
-    let mut servers = Servers::default();
     let mut outcome = Ok(());
     for step in &plan.steps {
-        // As late as possible: a wrong format is told before any server starts.
-        if step.runs_tests && servers.is_empty() {
-            servers = Servers::start(workspace, &need::to_start(&needs))?;
-        }
         println!("\n==> {}: {}", step.name, step.typed(&plan.filters));
         let begun = Instant::now();
-        outcome = perform(workspace, step, &plan.filters, &servers);
+        outcome = perform(workspace, step, &plan.filters);
         report.took.push((step.name, begun.elapsed(), outcome.is_ok()));
         println!("<== {}: {}", step.name, seconds(begun.elapsed()));
         if outcome.is_err() {
             break;
         }
     }
-    drop(servers);
     report.print(&plan, &needs);
     outcome
 }
@@ -134,13 +128,12 @@ fn announce(workspace: &Workspace, plan: &Plan, needs: &[Need], components: &[&s
     }
 }
 
-fn perform(workspace: &Workspace, step: &Step, filters: &[String], servers: &Servers) -> Result<(), Problem> {
+fn perform(workspace: &Workspace, step: &Step, filters: &[String]) -> Result<(), Problem> {
     let Action::Cargo(_, variables) = step.action else { return tidy::check(workspace, tidy::RULES) };
     let mut command = children::tied("cargo", None, "KILL")?;
     command.args(step.arguments(filters)).current_dir(workspace.root()).envs(variables.iter().copied());
     if step.runs_tests {
-        command.envs(servers.variables());
-        // A suite that stops and starts servers of its own finds the unpacked ones there, too.
+        // The suites start servers of their own, since they also stop them, and find the unpacked ones there.
         command.env("PATH", environment::path_starting_with(&finding::unpacked_programs(workspace)));
     }
     let status = Process::start(step.name, command, Signal::TERM)?.finish()?;
