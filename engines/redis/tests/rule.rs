@@ -139,6 +139,20 @@ fn expire(prefix: &str, claim: &Claim, capacity: u32, holds: bool) {
     tell(&shared(), &command);
 }
 
+/// The engine and the model agree about a newcomer. Returns the newest token.
+fn same(standing: Standing, at: Option<usize>, newest: u64) -> Result<u64, TestCaseError> {
+    match (standing, at) {
+        (Standing::Refused, None) => {}
+        (Standing::Granted { token }, Some(0)) => {
+            prop_assert!(token > newest);
+            return Ok(token);
+        }
+        (Standing::Queued { ahead }, Some(at)) => prop_assert_eq!(ahead as usize, at),
+        other => prop_assert!(false, "{:?}", other),
+    }
+    Ok(newest)
+}
+
 /// Somebody comes by: a claim on the same name that is refused, or taken back at once.
 async fn come_by(client: &Client, capacity: u32) {
     let passer = Claim { capacity, patience: Patience::None, priority: -9, ..servers::claim("a") };
@@ -156,15 +170,7 @@ async fn run(capacity: u32, steps: Vec<Step>) -> Result<(), TestCaseError> {
             Step::Claim { by, weight, priority, patience } => {
                 let claim = Claim { weight, capacity, priority, patience, ..servers::claim("a") };
                 let standing = clients[by].front.claim(&claim).await.unwrap();
-                match (standing, model.join(&claim)) {
-                    (Standing::Refused, None) => {}
-                    (Standing::Granted { token }, Some(0)) => {
-                        prop_assert!(token > newest);
-                        newest = token;
-                    }
-                    (Standing::Queued { ahead }, Some(at)) => prop_assert_eq!(ahead as usize, at),
-                    other => prop_assert!(false, "{:?}", other),
-                }
+                newest = same(standing, model.join(&claim), newest)?;
             }
             Step::Again { which } => {
                 let Some(claim) = model.get(which).cloned() else { continue };
