@@ -16,8 +16,6 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("sqlite", "sqlite:/var/lib/locks.db"),
         #[cfg(feature = "redis")]
         ("redis", "redis://127.0.0.1:6379"),
-        #[cfg(feature = "redis")]
-        ("redlock", "redlock://10.0.0.1,10.0.0.2,10.0.0.3"),
     ]
 }
 
@@ -62,13 +60,6 @@ pub fn connector(url: &str) -> Result<impl Connector> {
             let redis = lockhouse_redis::Redis::at(url.rest())?;
             let redis = url.option("prefix").map_or(Ok(redis.clone()), |prefix| redis.prefix(prefix))?;
             return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
-        }
-        #[cfg(feature = "redis")]
-        "redlock" => {
-            url.only(&["prefix"])?;
-            let redlock = lockhouse_redis::Redlock::at(url.rest())?;
-            let redlock = url.option("prefix").map_or(Ok(redlock.clone()), |prefix| redlock.prefix(prefix))?;
-            return Ok(Addressed { inner: Arc::new(redlock), prefix: String::new() });
         }
         other => return Err(unknown(other)),
     };

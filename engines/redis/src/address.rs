@@ -49,10 +49,7 @@ impl Address {
         let mut servers = Self::parse_many(text)?;
         match (servers.pop(), servers.is_empty()) {
             (Some(server), true) => Ok(server),
-            _ => Err(invalid(
-                "several servers are named, and this is the engine of one".into(),
-                "write redlock://a,b,c for a majority of independent servers",
-            )),
+            _ => Err(invalid("several servers are named, and this is the engine of one".into(), "name one host")),
         }
     }
 

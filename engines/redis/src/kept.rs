@@ -51,7 +51,7 @@ impl Kept {
         let setting = state.settings;
         let forget = Clock::Boot.now() + claim.ttl * 2;
         match standing {
-            Standing::Refused => drop(state.claims.remove(&claim.id)),
+            Standing::Refused | Standing::Displaced => drop(state.claims.remove(&claim.id)),
             // Its lease was made anew, by the clock as it is now.
             Standing::Queued { .. } => state.keep(claim.id, Lease { setting, forget }),
             // What was granted before the clock was set may have been somebody else's in between.

@@ -10,7 +10,6 @@ mod kept;
 mod keys;
 mod life;
 mod link;
-mod redlock;
 mod scripts;
 mod server;
 mod survey;
@@ -26,8 +25,6 @@ use crate::error::ENGINE;
 use crate::kept::Kept;
 use crate::keys::{DEFAULT_PREFIX, Keys};
 use crate::server::Server;
-
-pub use crate::redlock::Redlock;
 
 /// Connects to one Redis server.
 ///
