@@ -32,7 +32,7 @@ fn evicted_from_another_shell() {
 #[test]
 fn stopped_past_its_lease() {
     let house = House::new();
-    let mut holder = house.start(&["run", "x", "--ttl", "6s", "--grace", "300ms", "-c", FAMILY]);
+    let mut holder = house.start(&["run", "x", "--ttl", "12s", "--grace", "300ms", "-c", FAMILY]);
     let family = [house.pid("child"), house.pid("grandchild")];
     let mut next = house.start(&["run", "x", "-c", LOOK]);
     house.wait_for_waiters("x", 1);
