@@ -116,11 +116,12 @@ async fn connection(client: TcpStream, server: SocketAddr, mut cut: watch::Recei
     let ended = {
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = upstream.split();
-        let silent = |cut: Option<Cut>| cut == Some(Cut::Silent);
-        let deaf = |cut: Option<Cut>| matches!(cut, Some(Cut::Silent | Cut::Deaf));
+        // A cut is sharp: from its moment on nothing passes, although this task may not have heard of it yet.
+        let mute = |cut: Option<Cut>| !matches!(cut, None | Some(Cut::Deaf));
+        let deaf = |cut: Option<Cut>| cut.is_some();
         let (requests, answers) = (cut.clone(), cut.clone());
         tokio::select! {
-            () = pump(from_client, to_server, requests, silent) => None,
+            () = pump(from_client, to_server, requests, mute) => None,
             () = pump(from_server, to_client, answers, deaf) => None,
             ended = cut.wait_for(|cut| matches!(cut, Some(Cut::Closed | Cut::Reset | Cut::HalfOpen))) => {
                 ended.ok().and_then(|cut| *cut)
