@@ -4,8 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lockhouse::{CrashFrees, Exclusion, Guarantees, Locks, TokenSurvives, WakeUp};
-use serde_json::{Value, json};
+use lockhouse::{Checkup, CrashFrees, Exclusion, Finding, Guarantees, Locks, Severity, TokenSurvives, WakeUp};
+use serde_json::{Map, Value, json};
 
 use crate::address::Address;
 use crate::args::Doctor;
@@ -17,17 +17,13 @@ use crate::table::print;
 /// How often each thing is measured: enough for a median, few enough to be done before anybody wonders.
 const SAMPLES: usize = 21;
 
-/// Something to know, and what to do about it.
-struct Finding {
-    what: String,
-    change: String,
-}
-
 /// What was measured.
 struct Measured {
     connect: Duration,
     round_trip: Duration,
     pair: Duration,
+    /// The server's clock less this machine's, in microseconds.
+    clock_difference: Option<i64>,
 }
 
 /// Checks an engine.
@@ -37,12 +33,15 @@ pub(crate) async fn doctor(here: &Here, args: Doctor) -> Outcome<Exit> {
     let locks = here.connect_to(&address).await?;
     let connect = started.elapsed();
     let (round_trip, pair) = measure(&locks).await?;
-    let measured = Measured { connect, round_trip, pair };
-    let findings = findings(&address, locks.guarantees());
+    let before = wall_clock();
+    let mut checkup = locks.checkup().await?;
+    let clock_difference = checkup.server_time.map(|theirs| difference(theirs, before, wall_clock()));
+    let measured = Measured { connect, round_trip, pair, clock_difference };
+    checkup.findings.extend(findings(&address, locks.guarantees()));
     let text = if here.json {
-        format!("{}\n", object(&address, &measured, locks.guarantees(), &findings))
+        format!("{}\n", object(&address, &measured, locks.guarantees(), &checkup))
     } else {
-        report(&address, &measured, locks.guarantees(), &findings)
+        report(&address, &measured, locks.guarantees(), &checkup)
     };
     print(text)?;
     Ok(Exit::Done)
@@ -67,15 +66,29 @@ async fn measure(locks: &Locks) -> Outcome<(Duration, Duration)> {
     Ok((median(round_trips), median(pairs)))
 }
 
-/// What an operator should know. Each engine's own checks stand behind its scheme.
+/// This machine's wall clock: for people, who compare it with the server's. No lock depends on it.
+#[expect(clippy::disallowed_methods, reason = "the clocks are compared, and nothing is decided by them")]
+fn wall_clock() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// By how much their clock is ahead of the middle of the two moments between which it was read, in microseconds.
+fn difference(theirs: Duration, before: Duration, after: Duration) -> i64 {
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    micros(theirs) - i64::midpoint(micros(before), micros(after))
+}
+
+/// What an operator should know whatever the engine says of itself.
 fn findings(address: &Address, promised: &Guarantees) -> Vec<Finding> {
     let mut findings = Vec::new();
     match promised.exclusion {
         Exclusion::Process => findings.push(Finding {
+            severity: Severity::Advice,
             what: "these locks are seen by this one process alone, and gone when it ends".into(),
             change: "use it for trying things out; sqlite:/path for all processes of this machine".into(),
         }),
         Exclusion::Machine => findings.push(Finding {
+            severity: Severity::Advice,
             what: "these locks are seen on this machine alone".into(),
             change: "for locks between machines, use an engine that is a server".into(),
         }),
@@ -92,6 +105,7 @@ fn about_file(file: &Path) -> Option<Finding> {
     let found = std::fs::metadata(file).ok()?;
     if found.mode() & 0o022 != 0 {
         return Some(Finding {
+            severity: Severity::Advice,
             what: format!("{} can be written by others: they can take, free and forge locks", file.display()),
             change: format!("chmod go-w {}, unless they are meant to share it", file.display()),
         });
@@ -135,35 +149,49 @@ fn promises(promised: &Guarantees) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Engines on this machine go by its own boot clock: there is no second clock to differ from.
-fn clock(promised: &Guarantees) -> Option<Duration> {
-    (promised.exclusion <= Exclusion::Machine).then_some(Duration::ZERO)
+/// What the two clocks say of each other, in a few words.
+fn clocks(measured: &Measured, promised: &Guarantees) -> String {
+    match measured.clock_difference {
+        Some(micros) => {
+            let time = Duration::from_micros(micros.unsigned_abs());
+            format!("the server is {time:?} {}; no lock depends on it", if micros < 0 { "behind" } else { "ahead" })
+        }
+        None if promised.exclusion <= Exclusion::Machine => "none: all go by this machine's boot clock".to_owned(),
+        None => "not known: the server does not tell its time".to_owned(),
+    }
 }
 
-fn report(address: &Address, measured: &Measured, promised: &Guarantees, findings: &[Finding]) -> String {
+fn report(address: &Address, measured: &Measured, promised: &Guarantees, checkup: &Checkup) -> String {
+    let line = |what: &str, how: &str| format!("  {what:<32} {how}");
     let mut lines = vec![
         format!("{} is reached ({}, lockhouse {})", address.shown(), promised.engine, env!("CARGO_PKG_VERSION")),
-        format!("  {:<32} {:?}", "connecting took", measured.connect),
-        format!("  {:<32} {:?}", "one question takes", measured.round_trip),
-        format!("  {:<32} {:?}", "a lock and its release take", measured.pair),
+        line("connecting took", &format!("{:?}", measured.connect)),
+        line("one question takes", &format!("{:?}", measured.round_trip)),
+        line("a lock and its release take", &format!("{:?}", measured.pair)),
+        line("clock difference", &clocks(measured, promised)),
     ];
-    if clock(promised).is_some() {
-        lines.push(format!("  {:<32} none: both sides go by this machine's boot clock", "clock difference"));
-    }
+    lines.extend(checkup.facts.iter().map(|fact| line(&fact.what, &fact.value)));
     lines.push("It promises".to_owned());
-    lines.extend(promises(promised).into_iter().map(|(what, how)| format!("  {what:<32} {how}")));
-    if !findings.is_empty() {
-        lines.push("To know, and to change".to_owned());
-    }
-    for Finding { what, change } in findings {
-        lines.push(format!("  {what}\n    try: {change}"));
+    lines.extend(promises(promised).iter().map(|(what, how)| line(what, how)));
+    for (severity, heading) in [(Severity::Danger, "To change"), (Severity::Advice, "To know")] {
+        let mut findings = checkup.findings.iter().filter(|one| one.severity == severity).peekable();
+        if findings.peek().is_some() {
+            lines.push(heading.to_owned());
+        }
+        lines.extend(findings.map(|Finding { what, change, .. }| format!("  {what}\n    try: {change}")));
     }
     lines.join("\n") + "\n"
 }
 
-fn object(address: &Address, measured: &Measured, promised: &Guarantees, findings: &[Finding]) -> Value {
+fn object(address: &Address, measured: &Measured, promised: &Guarantees, checkup: &Checkup) -> Value {
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-    let findings: Vec<Value> = findings.iter().map(|one| json!({ "what": one.what, "try": one.change })).collect();
+    let finding = |one: &Finding| {
+        let severity = format!("{:?}", one.severity).to_lowercase();
+        json!({ "severity": severity, "what": one.what, "try": one.change })
+    };
+    let findings: Vec<Value> = checkup.findings.iter().map(finding).collect();
+    let facts: Map<String, Value> =
+        checkup.facts.iter().map(|fact| (fact.what.clone(), Value::from(fact.value.as_str()))).collect();
     json!({
         "url": address.shown(),
         "engine": promised.engine,
@@ -171,7 +199,8 @@ fn object(address: &Address, measured: &Measured, promised: &Guarantees, finding
         "connect_us": micros(measured.connect),
         "round_trip_us": micros(measured.round_trip),
         "lock_and_release_us": micros(measured.pair),
-        "clock_difference_us": clock(promised).map(micros),
+        "clock_difference_us": measured.clock_difference,
+        "facts": facts,
         "promises": {
             "exclusion": format!("{:?}", promised.exclusion).to_lowercase(),
             "token_survives": format!("{:?}", promised.token).to_lowercase(),

@@ -10,6 +10,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 
+use crate::checkup::Checkup;
 use crate::claim::{Claim, PublicId};
 use crate::engine::{Cell, Engine, Renewal, Standing, Withdrawal, Write, Written};
 use crate::error::{Error, Kind, Result};
@@ -206,6 +207,10 @@ impl Engine for Chaos {
 
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
         pass!(self.evict(name, claim))
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        pass!(self.checkup())
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::SetOnce;
 
 use crate::cell::CellHandle;
+use crate::checkup::Checkup;
 use crate::claim::PublicId;
 use crate::clock::Clock;
 use crate::election::Election;
@@ -218,6 +219,17 @@ impl Locks {
     pub async fn evict(&self, name: impl AsRef<str>, claim: PublicId) -> Result<bool> {
         let name = Name::new(name)?;
         self.client.call("evict", Some(&name), self.client.front.evict(&name, &claim)).await
+    }
+
+    /// What the server says of itself, for people: its version, its clock, the settings that matter for locks.
+    ///
+    /// # Errors
+    /// What the engine says.
+    ///
+    /// # Cancellation safety
+    /// Dropping the future has no effect.
+    pub async fn checkup(&self) -> Result<Checkup> {
+        self.client.call("checkup", None, self.client.front.checkup()).await
     }
 
     /// Gives everything back and ends the keeper: what is still held is lost, what was dropped is withdrawn.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::checkup::Checkup;
 use crate::claim::{Claim, PublicId};
 use crate::error::Result;
 use crate::guarantees::Guarantees;
@@ -142,6 +143,13 @@ pub trait Engine: Debug + Send + Sync + 'static {
     /// told by its next renewal, withdraws, or until its lease is over: so nobody gets in before the holder knows.
     /// Engines whose claims are bound to a session or a connection, and strangers' locks, end at once instead.
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool>;
+
+    /// What the server says of itself, for people: its version, its clock, the settings that matter for locks.
+    ///
+    /// An engine without a server has nothing to say. What the account may not ask is left out, not an error.
+    async fn checkup(&self) -> Result<Checkup> {
+        Ok(Checkup::default())
+    }
 
     /// Reads a cell.
     async fn read(&self, name: &Name) -> Result<Cell>;

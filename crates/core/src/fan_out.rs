@@ -1,6 +1,5 @@
 //! Asking many engines at once, each with a time limit, and finishing in the background what nobody waits for any more.
 
-use std::collections::HashSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,9 +8,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::claim::{Claim, ClaimId, Patience, PublicId};
+use crate::checkup::Checkup;
+use crate::claim::{Claim, Patience, PublicId};
 use crate::engine::{Engine, Renewal, Standing, Withdrawal};
 use crate::error::{Error, Kind, Result};
+use crate::majority::Parted;
 use crate::name::Name;
 use crate::survey::Line;
 
@@ -23,8 +24,8 @@ use crate::survey::Line;
 pub(crate) struct FanOut {
     members: Vec<Arc<dyn Engine>>,
     under_way: Mutex<JoinSet<()>>,
-    /// Claims that were refused: a member that grants one late is told to forget it.
-    refused: Arc<Mutex<HashSet<ClaimId>>>,
+    /// A member that answers a claim which was withdrawn by then is told to forget it.
+    parted: Arc<Parted>,
 }
 
 /// The members' answers as they come, each with the member's number; one for every member that was asked.
@@ -35,6 +36,16 @@ pub(crate) struct Answers<T> {
 impl<T> Answers<T> {
     pub(crate) async fn next(&mut self) -> Option<(usize, Result<T>)> {
         self.channel.recv().await
+    }
+
+    /// What each member says, in the order of the members.
+    pub(crate) async fn all(mut self) -> Vec<(usize, Result<T>)> {
+        let mut all = Vec::new();
+        while let Some(answer) = self.next().await {
+            all.push(answer);
+        }
+        all.sort_by_key(|(member, _)| *member);
+        all
     }
 
     /// What the members say, once enough have and the others have had a little more time; `None` when too few do.
@@ -52,8 +63,8 @@ impl<T> Answers<T> {
 }
 
 impl FanOut {
-    pub(crate) fn new(members: Vec<Arc<dyn Engine>>) -> Self {
-        Self { members, under_way: Mutex::default(), refused: Arc::default() }
+    pub(crate) fn new(members: Vec<Arc<dyn Engine>>, parted: Arc<Parted>) -> Self {
+        Self { members, under_way: Mutex::default(), parted }
     }
 
     pub(crate) fn members(&self) -> &[Arc<dyn Engine>] {
@@ -106,11 +117,10 @@ impl FanOut {
     fn claim_with(&self, members: &[usize], claim: &Claim, first: Option<usize>, limit: Duration) -> Answers<Standing> {
         self.ask(members, limit, |at, member| {
             let patience = if first == Some(at) { claim.patience } else { Patience::None };
-            let (claim, refused) = (Claim { patience, ..claim.clone() }, Arc::clone(&self.refused));
+            let (claim, parted) = (Claim { patience, ..claim.clone() }, Arc::clone(&self.parted));
             async move {
                 let standing = member.claim(&claim).await;
-                let late = refused.lock().unwrap_or_else(PoisonError::into_inner).contains(&claim.id);
-                if late && !matches!(standing, Ok(Standing::Refused)) {
+                if parted.has(&claim.id) && !matches!(standing, Ok(Standing::Refused)) {
                     member.withdraw(&claim).await?;
                 }
                 standing
@@ -118,26 +128,18 @@ impl FanOut {
         })
     }
 
-    pub(crate) fn withdraw_at(&self, members: &[usize], claim: &Claim, limit: Duration) -> Answers<Withdrawal> {
-        self.ask(members, limit, |_, member| {
+    /// Withdraws from every member, also from those where the claim has yet to arrive.
+    pub(crate) fn withdraw(&self, claim: &Claim, limit: Duration) -> Answers<Withdrawal> {
+        self.parted.note(claim.id);
+        self.ask(&self.everyone(), limit, |_, member| {
             let claim = claim.clone();
             async move { member.withdraw(&claim).await }
         })
     }
 
-    /// Takes back a claim that is refused: nothing of it is left, also not with members that answer late.
+    /// Takes back a claim that is refused: nothing of it is left.
     pub(crate) async fn refuse(&self, claim: &Claim, limit: Duration, grace: Duration) {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.id);
-        let answers = self.withdraw_at(&self.everyone(), claim, limit);
-        answers.gather(self.members.len() / 2 + 1, grace).await;
-        let refused = Arc::clone(&self.refused);
-        let id = claim.id;
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.spawn(async move {
-            // By then every request that was under way has been answered or given up.
-            tokio::time::sleep(limit * 2).await;
-            refused.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        });
+        self.withdraw(claim, limit).gather(self.members.len() / 2 + 1, grace).await;
     }
 
     pub(crate) fn renew(&self, claims: &[Claim], limit: Duration) -> Answers<Vec<Renewal>> {
@@ -153,6 +155,10 @@ impl FanOut {
             let prefix = prefix.to_owned();
             async move { member.survey(&prefix).await }
         })
+    }
+
+    pub(crate) fn checkup(&self, limit: Duration) -> Answers<Checkup> {
+        self.ask(&self.everyone(), limit, |_, member| async move { member.checkup().await })
     }
 
     pub(crate) fn evict(&self, name: &Name, claim: &PublicId, limit: Duration) -> Answers<bool> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::checkup::Checkup;
 use crate::claim::{Claim, PublicId};
 use crate::engine::{Cell, Engine, Renewal, Standing, Withdrawal, Write, Written};
 use crate::error::{Error, Kind, Result};
@@ -80,6 +81,10 @@ impl Engine for Prefixed {
 
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
         self.inner.evict(&self.name(name)?, claim).await
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        self.inner.checkup().await
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {

@@ -21,17 +21,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use crate::checkup::Checkup;
 use crate::claim::{Claim, ClaimId, Patience, PublicId};
 use crate::engine::{Cell, Engine, Renewal, Standing, Withdrawal, Write, Written};
 use crate::error::{Error, Kind, Result};
 use crate::fan_out::FanOut;
-use crate::guarantees::{CrashFrees, Exclusion, Guarantees, TokenSurvives};
+use crate::guarantees::Guarantees;
+use crate::majority::{Parted, promised_by};
 use crate::name::Name;
 use crate::picture::merge;
 use crate::random;
 use crate::survey::Line;
 
-/// A majority of independent engines.
+/// A majority of independent engines. [`Majority`](crate::Majority) connects a client to one.
 #[derive(Debug)]
 pub struct Quorum {
     fan_out: FanOut,
@@ -100,12 +102,16 @@ impl Quorum {
     /// # Errors
     /// [`Kind::Invalid`] unless there are at least three members, and an odd number of them.
     pub fn new(members: Vec<Arc<dyn Engine>>) -> Result<Self> {
+        Self::sharing(members, Arc::default())
+    }
+
+    pub(crate) fn sharing(members: Vec<Arc<dyn Engine>>, parted: Arc<Parted>) -> Result<Self> {
         if members.len() < 3 || members.len().is_multiple_of(2) {
             let what = format!("a quorum of {} members is no safer than one with fewer", members.len());
             return Err(Error::new(Kind::Invalid, what).help("give it 3, 5 or 7 independent members"));
         }
         let down_until = Mutex::new(vec![None; members.len()]);
-        Ok(Self { fan_out: FanOut::new(members), waits_at: Mutex::default(), down_until })
+        Ok(Self { fan_out: FanOut::new(members, parted), waits_at: Mutex::default(), down_until })
     }
 
     fn majority(&self) -> usize {
@@ -250,34 +256,7 @@ impl Drop for Asleep<'_> {
 #[async_trait]
 impl Engine for Quorum {
     fn guarantees(&self) -> Guarantees {
-        let members: Vec<Guarantees> = self.fan_out.members().iter().map(|member| member.guarantees()).collect();
-        let lease = members.iter().map(|member| match member.crash_frees {
-            CrashFrees::AfterLease(slack) => slack,
-            CrashFrees::Within(_) => Duration::ZERO,
-        });
-        let lease = lease.max().unwrap_or_default();
-        Guarantees {
-            engine: "quorum",
-            exclusion: Exclusion::Quorum,
-            token: TokenSurvives::Members,
-            // Each line is; their majority is only nearly.
-            fair: false,
-            shared: members.iter().all(|member| member.shared),
-            // With n permits and different majorities more than n claims can each have one.
-            permits: false,
-            priority: false,
-            // A cell needs one order of all writes, which independent members do not have.
-            cells: false,
-            wake_up: members.iter().map(|member| member.wake_up).min().unwrap_or(crate::guarantees::WakeUp::Poll),
-            crash_frees: CrashFrees::AfterLease(lease),
-            outlives_process: members.iter().all(|member| member.outlives_process),
-            min_ttl: members
-                .iter()
-                .map(|member| member.min_ttl)
-                .max()
-                .unwrap_or_default()
-                .max(Duration::from_millis(200)),
-        }
+        promised_by(self.fan_out.members())
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
@@ -346,9 +325,8 @@ impl Engine for Quorum {
 
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         self.waits_at.lock().unwrap_or_else(PoisonError::into_inner).remove(&claim.id);
-        let (all, majority) = (self.fan_out.members().len(), self.majority());
-        let everyone: Vec<usize> = (0..all).collect();
-        let mut answers = self.fan_out.withdraw_at(&everyone, claim, member_limit(claim.ttl));
+        let majority = self.majority();
+        let mut answers = self.fan_out.withdraw(claim, member_limit(claim.ttl));
         let (mut withdrawn, mut not_there) = (0, 0);
         let mut patience = None;
         while withdrawn < majority {
@@ -382,6 +360,11 @@ impl Engine for Quorum {
         let answered = answers.gather(self.majority(), STRAGGLERS * 10).await;
         let answered = answered.ok_or_else(|| Error::new(Kind::Unreachable, OUT_OF_REACH).unknown())?;
         Ok(answered.contains(&true))
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        let members = self.fan_out.checkup(FOR_PEOPLE).all().await;
+        Ok(Checkup::of_members(members, self.majority()))
     }
 
     async fn read(&self, _name: &Name) -> Result<Cell> {

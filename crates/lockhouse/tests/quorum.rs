@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lockhouse::{Connector, Engine, Guarantees, Locks, Name, Quorum, Result, Side};
+use lockhouse::{Connector, Engine, Guarantees, Locks, Majority, Name, Quorum};
 use lockhouse_sqlite::Sqlite;
-use lockhouse_testkit::{Gate, Gated, Members, Mode, OwnServer, Saboteur, Server, Subject, async_trait};
+use lockhouse_testkit::{Gate, Members, Mode, OwnServer, Saboteur, Server, Subject, async_trait};
 use tempfile::TempDir;
 
 const MEMBERS: usize = 5;
@@ -15,12 +15,6 @@ const MEMBERS: usize = 5;
 struct Files {
     folder: Arc<TempDir>,
     gates: Arc<Vec<Gate>>,
-}
-
-/// One client of the five: a connection to each.
-#[derive(Debug)]
-struct Client {
-    members: Vec<Gated>,
 }
 
 impl Files {
@@ -37,7 +31,7 @@ impl Files {
         files
     }
 
-    fn client(&self) -> Client {
+    fn client(&self) -> Majority {
         client(self.folder.path(), &self.gates)
     }
 }
@@ -46,20 +40,12 @@ fn file(folder: &Path, member: usize) -> PathBuf {
     folder.join(format!("member-{member}.db"))
 }
 
-fn client(folder: &Path, gates: &[Gate]) -> Client {
-    let member = |(at, gate): (usize, &Gate)| gate.before(Arc::new(Sqlite::at(file(folder, at))));
-    Client { members: gates.iter().enumerate().map(member).collect() }
-}
-
-#[async_trait]
-impl Connector for Client {
-    async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
-        let mut members = Vec::new();
-        for member in &self.members {
-            members.push(member.connect(side).await?);
-        }
-        Ok(Arc::new(Quorum::new(members)?))
-    }
+/// One client of the five: a connection to each.
+fn client(folder: &Path, gates: &[Gate]) -> Majority {
+    let member = |(at, gate): (usize, &Gate)| -> Arc<dyn Connector> {
+        Arc::new(gate.before(Arc::new(Sqlite::at(file(folder, at)))))
+    };
+    Majority::of(gates.iter().enumerate().map(member).collect())
 }
 
 #[async_trait]

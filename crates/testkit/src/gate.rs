@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Claim, Connector, Engine, Error, Guarantees, Kind, Line, Name, PublicId, Renewal, Result, Side, Standing,
-    Withdrawal, Write, Written,
+    Cell, Checkup, Claim, Connector, Engine, Error, Guarantees, Kind, Line, Name, PublicId, Renewal, Result, Side,
+    Standing, Withdrawal, Write, Written,
 };
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -26,14 +26,24 @@ pub enum Verb {
     Withdraw,
     Survey,
     Evict,
+    Checkup,
     Read,
     Write,
 }
 
 impl Verb {
     /// Every verb.
-    pub const ALL: [Self; 8] =
-        [Self::Claim, Self::Moved, Self::Renew, Self::Withdraw, Self::Survey, Self::Evict, Self::Read, Self::Write];
+    pub const ALL: [Self; 9] = [
+        Self::Claim,
+        Self::Moved,
+        Self::Renew,
+        Self::Withdraw,
+        Self::Survey,
+        Self::Evict,
+        Self::Checkup,
+        Self::Read,
+        Self::Write,
+    ];
 }
 
 /// What the gate does to a call.
@@ -245,6 +255,10 @@ impl Engine for GatedEngine {
 
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
         through!(self, Evict, evict(name, claim))
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        through!(self, Checkup, checkup())
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {
