@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockhouse::{Connector, Engine, Guarantees, Locks, Majority, Name, Quorum};
 use lockhouse_sqlite::Sqlite;
-use lockhouse_testkit::{Gate, Members, Mode, OwnServer, Saboteur, Server, Subject, async_trait};
+use lockhouse_testkit::{Gate, Members, Mode, OwnServer, Saboteur, Server, Subject, Verb, async_trait, eventually};
 use tempfile::TempDir;
 
 const MEMBERS: usize = 5;
@@ -93,7 +94,7 @@ impl Saboteur for Files {
     async fn remove(&self, name: &Name) {
         for member in 0..MEMBERS {
             let database = rusqlite::Connection::open(file(self.folder.path(), member)).expect("the file is there");
-            database.busy_timeout(std::time::Duration::from_secs(5)).expect("a time limit");
+            database.busy_timeout(Duration::from_secs(5)).expect("a time limit");
             database.execute("DELETE FROM claims WHERE name = ?1", [name.as_str()]).expect("the claims are there");
         }
     }
@@ -144,3 +145,19 @@ async fn connect(folder: String) -> Locks {
 }
 
 lockhouse_testkit::conformance!(Files::with_two_dead(), taker: connect);
+
+/// Found by the cases that drop futures: the keeper withdrew what the front had sent to a slow member, too early.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_reaches_a_member_after_its_withdrawal_is_taken_out_there() {
+    let files = Files::new();
+    let locks = Locks::new(files.client()).await.unwrap();
+    files.gates[MEMBERS - 1].set(Verb::Claim, Mode::Straggle(Duration::from_millis(100)));
+    let lease = Duration::from_secs(60);
+    drop(locks.mutex("dropped").ttl(lease).lock().await.unwrap());
+    locks.mutex("released").ttl(lease).lock().await.unwrap().release().await.unwrap();
+    let slow = Locks::new(Sqlite::at(file(files.folder.path(), MEMBERS - 1))).await.unwrap();
+    // By then both have arrived.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let gone = async || slow.survey("").await.unwrap().is_empty();
+    eventually(Duration::from_secs(1), "the slow member has nothing left", gone).await;
+}
