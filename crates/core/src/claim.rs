@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Kind, Result};
+use crate::line::kind;
 use crate::name::Name;
 use crate::owner::Owner;
 use crate::random;
@@ -119,6 +120,26 @@ pub struct Claim {
     pub floor: u64,
     /// Nobody will renew this claim again: it keeps the name busy until its lease ends, also when its client is gone.
     pub lingers: bool,
+}
+
+impl Claim {
+    /// A new claim on a mutex that waits in line: what every other claim differs from in a few fields.
+    #[must_use]
+    pub fn on(name: Name, owner: Owner, ttl: Duration) -> Self {
+        Self {
+            id: ClaimId::random(),
+            name,
+            owner,
+            weight: kind::MUTEX,
+            capacity: kind::MUTEX,
+            priority: 0,
+            patience: Patience::Waits,
+            ttl,
+            note: None,
+            floor: 0,
+            lingers: false,
+        }
+    }
 }
 
 #[cfg(test)]

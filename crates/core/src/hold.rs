@@ -188,22 +188,10 @@ impl fmt::Debug for Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClaimId, Name, Owner, Patience};
+    use crate::{Name, Owner};
 
     fn hold(t0: Moment) -> Hold {
-        let claim = Claim {
-            id: ClaimId::random(),
-            name: Name::new("a").unwrap(),
-            owner: Owner::new("x"),
-            weight: 1,
-            capacity: 1,
-            priority: 0,
-            patience: Patience::Waits,
-            ttl: Duration::from_secs(1),
-            note: None,
-            floor: 0,
-            lingers: false,
-        };
+        let claim = Claim::on(Name::new("a").unwrap(), Owner::new("x"), Duration::from_secs(1));
         Hold::new(claim, Clock::Simulated, t0)
     }
 

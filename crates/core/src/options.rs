@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::claim::{Claim, ClaimId, Patience};
+use crate::claim::{Claim, Patience};
 use crate::client::Client;
 use crate::error::{Error, Kind, Result};
 use crate::guarantees::Guarantees;
@@ -135,18 +135,14 @@ impl Terms {
     /// A claim on these terms, with a new identity.
     pub(crate) fn claim(&self, client: &Client, patience: Patience) -> Claim {
         let Options { ttl, priority, owner, note, .. } = &self.options;
+        let owner = owner.as_ref().unwrap_or(&client.owner).clone();
         Claim {
-            id: ClaimId::random(),
-            name: self.name.clone(),
-            owner: owner.as_ref().unwrap_or(&client.owner).clone(),
             weight: self.weight,
             capacity: self.capacity,
             priority: *priority,
             patience,
-            ttl: *ttl,
             note: note.clone(),
-            floor: 0,
-            lingers: false,
+            ..Claim::on(self.name.clone(), owner, *ttl)
         }
     }
 

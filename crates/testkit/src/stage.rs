@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockhouse_core::{Claim, ClaimId, CrashFrees, Engine, Guarantees, Line, Locks, Mutex, Name, Owner, Patience, Side};
+use lockhouse_core::{Claim, CrashFrees, Engine, Guarantees, Line, Locks, Mutex, Name, Owner, Patience, Side};
 
 use crate::case::Case;
 use crate::eventually::eventually;
@@ -116,19 +116,7 @@ impl Stage {
 
     /// A claim on a mutex of this case's.
     pub(crate) fn claim(&self, name: &str, patience: Patience) -> Claim {
-        Claim {
-            id: ClaimId::random(),
-            name: self.checked(name),
-            owner: Owner::new("suite"),
-            weight: 1,
-            capacity: 1,
-            priority: 0,
-            patience,
-            ttl: self.ttl(),
-            note: None,
-            floor: 0,
-            lingers: false,
-        }
+        Claim { patience, ..Claim::on(self.checked(name), Owner::new("suite"), self.ttl()) }
     }
 
     /// A mutex of this case's, with the lease to use.

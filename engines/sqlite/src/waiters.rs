@@ -116,24 +116,12 @@ impl Drop for Registration<'_> {
 mod tests {
     use std::time::Duration;
 
-    use lockhouse_core::{Owner, Patience};
+    use lockhouse_core::Owner;
 
     use super::*;
 
     fn claim() -> Claim {
-        Claim {
-            id: ClaimId::random(),
-            name: Name::new("a").unwrap(),
-            owner: Owner::new("x"),
-            weight: 1,
-            capacity: 1,
-            priority: 0,
-            patience: Patience::Waits,
-            ttl: Duration::from_secs(1),
-            note: None,
-            floor: 0,
-            lingers: false,
-        }
+        Claim::on(Name::new("a").unwrap(), Owner::new("x"), Duration::from_secs(1))
     }
 
     #[tokio::test]

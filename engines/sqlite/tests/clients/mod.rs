@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lockhouse_core::{Claim, ClaimId, Connector, Engine, Name, Owner, Patience, Side, Standing};
+use lockhouse_core::{Claim, Connector, Engine, Name, Owner, Patience, Side, Standing};
 use lockhouse_sqlite::Sqlite;
 
 /// Which part a child process plays, and where.
@@ -32,19 +32,7 @@ pub(crate) async fn try_client(path: &Path) -> lockhouse_core::Result<Client> {
 
 /// A claim for a mutex, with a lease that no test outlives.
 pub(crate) fn claim(name: &str) -> Claim {
-    Claim {
-        id: ClaimId::random(),
-        name: Name::new(name).unwrap(),
-        owner: Owner::new("tester"),
-        weight: 1,
-        capacity: 1,
-        priority: 0,
-        patience: Patience::Waits,
-        ttl: Duration::from_secs(600),
-        note: None,
-        floor: 0,
-        lingers: false,
-    }
+    Claim::on(Name::new(name).unwrap(), Owner::new("tester"), Duration::from_secs(600))
 }
 
 /// A claim of a mutex that does not wait.
