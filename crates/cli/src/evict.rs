@@ -38,7 +38,7 @@ pub(crate) async fn evict(here: &Here, args: Evict) -> Outcome<Exit> {
         if !args.yes && std::io::stdin().is_terminal() && !confirmed(&format!("Evict {whose}?"))? {
             continue;
         }
-        eviction::record(&locks, name.as_str(), &place.id.to_string(), &who(None), args.reason.as_deref()).await;
+        eviction::record(&locks, place.id, &who(None), args.reason.as_deref()).await;
         // One that ended by itself in between is gone as well.
         if locks.evict(name.as_str(), place.id).await? {
             if !here.json {

@@ -3,6 +3,7 @@
 //! `run` and `elect` go: [`run`]/[`elect`] → [`under`] (wait, run, give back) → [`holding`] (the locks) and [`child`]
 //! (the command) → [`warden`] (a second process that stops the command in time). The other commands are a file each.
 
+mod above;
 mod address;
 mod args;
 mod cell;
@@ -18,7 +19,7 @@ mod eviction;
 mod exit;
 mod here;
 mod holding;
-mod inherited;
+mod lifeline;
 mod listing;
 mod pages;
 mod plan;

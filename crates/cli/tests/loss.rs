@@ -3,13 +3,8 @@
 
 mod house;
 
-use house::{FAMILY, House, lives, wait_for};
+use house::{FAMILY, House, LOOK, lives, wait_for};
 use rustix::process::Signal;
-
-/// What the next holder finds: whether anybody of the family is still there.
-const LOOK: &str = "for who in child grandchild; do \
-                    if kill -0 $(cat $who) 2>/dev/null && ! grep -q '^State:.Z' /proc/$(cat $who)/status; \
-                    then echo $who >> overlap; fi; done; touch next";
 
 #[test]
 fn evicted_from_another_shell() {
