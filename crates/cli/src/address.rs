@@ -85,12 +85,6 @@ impl Address {
     pub(crate) fn shown(&self) -> String {
         EngineUrl::parse(&self.url).map_or_else(|_| "an engine".to_owned(), |url| url.to_string())
     }
-
-    /// The file of an embedded engine.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
-        let url = EngineUrl::parse(&self.url).ok()?;
-        (url.scheme() == "sqlite").then(|| PathBuf::from(url.rest()))
-    }
 }
 
 fn state_folder() -> Option<PathBuf> {
