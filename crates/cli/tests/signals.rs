@@ -132,6 +132,19 @@ fn a_warden_that_is_killed_takes_the_command_with_it() {
 }
 
 #[test]
+fn the_command_is_as_nice_as_lockhouse_was_however_much_its_warden_hurries() {
+    let house = House::new();
+    let output = |command: &[&str]| {
+        let mut nice = std::process::Command::new("nice");
+        nice.args(["-n", "7"]).args(command);
+        house.settle(&mut nice);
+        String::from_utf8(nice.output().unwrap().stdout).unwrap()
+    };
+    let under = output(&[house::LOCKHOUSE, "run", "x", "-c", "sleep 0.1; nice"]);
+    assert_eq!(under, output(&["nice"]));
+}
+
+#[test]
 fn standard_input_and_the_environment_reach_the_command_and_nothing_else_does() {
     use std::io::Write;
     let house = House::new();
