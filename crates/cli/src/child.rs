@@ -189,8 +189,11 @@ async fn bury(reach: Reach, warden: Pid) {
 fn not_started(orders: &Orders, missing: bool, why: &str) -> Complaint {
     let program = orders.program().to_string_lossy();
     if missing {
-        return Complaint::new(Exit::NotFound, format!("{program}: there is no such command"))
-            .help(format!("command -v {program}, or -c 'LINE' for a line of shell"));
+        let help = match program.contains(char::is_whitespace) {
+            true => format!("-c {program:?}, if it is a line of shell"),
+            false => format!("command -v {program}, or -c 'LINE' for a line of shell"),
+        };
+        return Complaint::new(Exit::NotFound, format!("{program}: there is no such command")).help(help);
     }
     Complaint::new(Exit::CannotRun, format!("{program} cannot be run: {why}"))
         .help(format!("chmod +x {program}, or sh {program}"))

@@ -136,7 +136,7 @@ fn clocks(measured: &Measured, promised: &Guarantees) -> String {
     match measured.clock_difference {
         Some(micros) => {
             let time = Duration::from_micros(micros.unsigned_abs());
-            format!("the server is {time:?} {}; no lock depends on it", if micros < 0 { "behind" } else { "ahead" })
+            format!("the server is {time:.1?} {}; no lock depends on it", if micros < 0 { "behind" } else { "ahead" })
         }
         None if promised.exclusion <= Exclusion::Machine => "none: all go by this machine's boot clock".to_owned(),
         None => "not known: the server does not tell its time".to_owned(),
@@ -147,9 +147,9 @@ fn report(address: &Address, measured: &Measured, promised: &Guarantees, checkup
     let line = |what: &str, how: &str| format!("  {what:<32} {how}");
     let mut lines = vec![
         format!("{} is reached ({}, lockhouse {})", address.shown(), promised.engine, env!("CARGO_PKG_VERSION")),
-        line("connecting took", &format!("{:?}", measured.connect)),
-        line("one question takes", &format!("{:?}", measured.round_trip)),
-        line("a lock and its release take", &format!("{:?}", measured.pair)),
+        line("connecting took", &format!("{:.1?}", measured.connect)),
+        line("one question takes", &format!("{:.1?}", measured.round_trip)),
+        line("a lock and its release take", &format!("{:.1?}", measured.pair)),
         line("clock difference", &clocks(measured, promised)),
     ];
     lines.extend(checkup.facts.iter().map(|fact| line(&fact.what, &fact.value)));

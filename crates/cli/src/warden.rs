@@ -75,8 +75,8 @@ async fn start(orders: Orders) -> Option<()> {
     Some(())
 }
 
-/// Asks to be woken ahead of others: on a machine with too much to do, who ends the command must not be the last to run.
-/// The command was started before and does not inherit it. It takes a privilege; without it the reserve has to do.
+/// Asks to be woken ahead of others: on a machine with too much to do, who ends the command must not come last. The
+/// command was started before and does not inherit it. It takes a privilege; without it the reserve has to do.
 fn hurry() {
     let _ = rustix::process::setpriority_process(None, AHEAD_OF_OTHERS);
 }

@@ -73,10 +73,10 @@ fn permissions(told: Checkup, path: &Path, file: &Metadata, folder: &Metadata) -
 /// What the file stands on.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn on_what(told: Checkup, path: &Path) -> Checkup {
-    let Ok(found) = rustix::fs::statfs(path) else { return told };
-    // The type of these fields differs between architectures.
-    let name = file_system(found.f_type as u32);
-    let free = (found.f_bavail as u64).saturating_mul(found.f_bsize as u64);
+    let (Ok(kind), Ok(space)) = (rustix::fs::statfs(path), rustix::fs::statvfs(path)) else { return told };
+    // The type of this field differs between architectures; the numbers are 32 bits wide.
+    let name = file_system(kind.f_type as u32);
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
     let told = told.fact("file system", format!("{name}, {} free", size(free)));
     let told = if name == "tmpfs" || name == "ramfs" {
         let what = "the file is in memory alone: after a start of the machine the fencing tokens begin anew";
