@@ -94,6 +94,23 @@ fn a_nested_run_that_outlives_the_lock_loses_it() {
 }
 
 #[test]
+fn a_holder_that_does_not_answer_is_not_taken_for_one_that_does() {
+    let house = House::new();
+    let line = "touch held; until [ -e go ]; do sleep 0.02; done; $LH run x -- touch inside 2> told; echo $? > code";
+    let mut holder = house.start(&["run", "x", "-c", line]);
+    house.wait_for_file("held");
+    holder.signal(Signal::STOP);
+    house.touch("go");
+    house::wait_for("the code", || house.read("code").ends_with('\n'));
+    assert_eq!(house.read("code"), "69\n");
+    let told = house.read("told");
+    assert!(told.contains("further up that holds \"x\" does not answer") && told.lines().count() == 2, "{told}");
+    assert!(!house.path("inside").exists());
+    holder.signal(Signal::CONT);
+    assert_eq!(holder.code(), 0);
+}
+
+#[test]
 fn the_engine_is_handed_on_from_a_relative_path_and_from_the_config_file() {
     let house = House::new();
     std::fs::create_dir(house.path("elsewhere")).unwrap();
