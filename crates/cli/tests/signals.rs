@@ -64,7 +64,7 @@ fn the_users_signals_reach_the_command_alone() {
 #[test]
 fn the_command_can_be_stopped_and_continued_while_the_lock_is_renewed() {
     let house = House::new();
-    // No shell that starts others: while it does so by vfork, and the other one is stopped, it cannot be stopped itself.
+    // No shell that starts others: while it does so by vfork and the other is stopped, it cannot be stopped itself.
     let mut run = house.start(&["run", "x", "--ttl", "3s", "-c", "echo $$ > child; exec sleep 300"]);
     let child = house.pid("child");
     run.signal(Signal::TSTP);
