@@ -55,9 +55,12 @@ impl Address {
                 [] => format!("there is no engine named {value:?}: the config file has none"),
                 known => format!("there is no engine named {value:?}: the config file has {}", known.join(", ")),
             };
-            return Err(
-                Complaint::new(blame, what).help("one of these names, or a URL such as sqlite:/var/lib/locks.db")
-            );
+            let help = match known.as_slice() {
+                _ if value.contains('/') => format!("sqlite:{value}, if it is a file"),
+                [] => "a URL, such as sqlite:/var/lib/locks.db".to_owned(),
+                _ => "one of these names, or a URL such as sqlite:/var/lib/locks.db".to_owned(),
+            };
+            return Err(Complaint::new(blame, what).help(help));
         };
         Ok(Self { url: absolute(&entry.url.0)?, handed_on: value.to_owned(), blame: Exit::Config })
     }
@@ -84,12 +87,6 @@ impl Address {
     /// The URL without its credentials, for people.
     pub(crate) fn shown(&self) -> String {
         EngineUrl::parse(&self.url).map_or_else(|_| "an engine".to_owned(), |url| url.to_string())
-    }
-
-    /// The file of an embedded engine.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
-        let url = EngineUrl::parse(&self.url).ok()?;
-        (url.scheme() == "sqlite").then(|| PathBuf::from(url.rest()))
     }
 }
 

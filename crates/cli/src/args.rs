@@ -12,7 +12,6 @@ use crate::exit::Exit;
 /// Run anything under a lock, on the engine you already run.
 #[derive(Debug, Parser)]
 #[command(name = "lockhouse", version, max_term_width = 110, after_help = Exit::table(), infer_subcommands = false)]
-#[command(disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -44,10 +43,12 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command under a lock
-    #[command(after_help = Exit::table())]
+    #[command(after_help = Exit::table(), override_usage = "lockhouse run [OPTIONS] NAME... -- COMMAND...\n       \
+                                                            lockhouse run [OPTIONS] NAME... -c 'LINE OF SHELL'")]
     Run(Run),
     /// Run a command while leading an election; campaign again after a loss
-    #[command(after_help = Exit::table())]
+    #[command(after_help = Exit::table(), override_usage = "lockhouse elect [OPTIONS] NAME -- COMMAND...\n       \
+                                                            lockhouse elect [OPTIONS] NAME -c 'LINE OF SHELL'")]
     Elect(Elect),
     /// List the locks that are held or waited for
     Ls(Prefix),
@@ -76,13 +77,13 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) kind: KindFlags,
     /// How long to wait for the lock [default: for ever]
-    #[arg(short, long, value_name = "TIME", value_parser = duration::parse, help_heading = "Waiting")]
+    #[arg(short, long, alias = "timeout", value_name = "TIME", value_parser = duration::parse, help_heading = "Waiting")]
     pub(crate) wait: Option<Duration>,
     /// Do not wait: exit 75 at once if somebody else has it
-    #[arg(short, long, conflicts_with = "wait", help_heading = "Waiting")]
+    #[arg(short, long, aliases = ["nonblock", "nb"], conflicts_with = "wait", help_heading = "Waiting")]
     pub(crate) no_wait: bool,
     /// The exit code for busy instead of 75
-    #[arg(long, value_name = "CODE", help_heading = "Waiting")]
+    #[arg(long, alias = "conflict-exit-code", value_name = "CODE", help_heading = "Waiting")]
     pub(crate) busy_code: Option<u8>,
     /// Keep the name taken for at least this long, also when the command ends earlier
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = "The lock")]

@@ -17,6 +17,7 @@ use crate::complaint::{Complaint, Outcome};
 use crate::control::{self, Order, Report};
 use crate::exit::Exit;
 use crate::holding::{Holding, Lost};
+use crate::lifeline::Lifeline;
 use crate::plan::Orders;
 use crate::processes::{self, Reach};
 use crate::signals::{self, Signals};
@@ -45,6 +46,7 @@ pub(crate) async fn run(
     orders: &Orders,
     environment: &[(&str, String)],
     holding: &Holding,
+    lifeline: Lifeline,
     signals: &mut Signals,
 ) -> Outcome<Ran> {
     let terminal = Terminal::remember();
@@ -52,7 +54,7 @@ pub(crate) async fn run(
         Complaint::new(Exit::CannotRun, format!("the process that runs the command cannot be started: {error}"))
             .help("ulimit -u and free memory: two processes are needed for each command")
     })?;
-    let heard = attend(socket, orders, holding, signals).await;
+    let heard = attend(socket, orders, holding, lifeline, signals).await;
     if heard.ended.is_none() {
         // The warden is gone without a word: it killed the group it is in, or somebody killed it.
         bury(orders.reach, Pid::from_child(&warden)).await;
@@ -101,8 +103,14 @@ struct Heard {
     ended: Option<Report>,
 }
 
-/// Tells the warden of renewals, signals and losses until it has no more to say.
-async fn attend(socket: UnixStream, orders: &Orders, holding: &Holding, signals: &mut Signals) -> Heard {
+/// Tells the warden, and those inside the command, of renewals, signals and losses until it has no more to say.
+async fn attend(
+    socket: UnixStream,
+    orders: &Orders,
+    holding: &Holding,
+    mut lifeline: Lifeline,
+    signals: &mut Signals,
+) -> Heard {
     let mut heard = Heard::default();
     let nonblocking = socket.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(socket));
     // Without a socket there is nothing to hear, and the warden, which sees it closed, ends the command.
@@ -131,6 +139,7 @@ async fn attend(socket: UnixStream, orders: &Orders, holding: &Holding, signals:
             }
             lost = &mut lost, if heard.lost.is_none() => {
                 heard.lost = Some(lost);
+                lifeline.cut();
                 Order::Lost
             }
             _ = beat.tick() => {
@@ -139,7 +148,12 @@ async fn attend(socket: UnixStream, orders: &Orders, holding: &Holding, signals:
                     continue;
                 }
                 told = until;
+                lifeline.tell(until);
                 Order::Until(until)
+            }
+            caller = lifeline.called() => {
+                lifeline.greet(caller, holding.valid_until());
+                continue;
             }
         };
         // When it cannot be told, it is gone, which the next look at the socket will show.
@@ -175,8 +189,11 @@ async fn bury(reach: Reach, warden: Pid) {
 fn not_started(orders: &Orders, missing: bool, why: &str) -> Complaint {
     let program = orders.program().to_string_lossy();
     if missing {
-        return Complaint::new(Exit::NotFound, format!("{program}: there is no such command"))
-            .help(format!("command -v {program}, or -c 'LINE' for a line of shell"));
+        let help = match program.contains(char::is_whitespace) {
+            true => format!("-c {program:?}, if it is a line of shell"),
+            false => format!("command -v {program}, or -c 'LINE' for a line of shell"),
+        };
+        return Complaint::new(Exit::NotFound, format!("{program}: there is no such command")).help(help);
     }
     Complaint::new(Exit::CannotRun, format!("{program} cannot be run: {why}"))
         .help(format!("chmod +x {program}, or sh {program}"))

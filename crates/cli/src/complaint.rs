@@ -2,7 +2,6 @@
 
 use std::io::Write as _;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lockhouse::{Error, Kind};
 
 use crate::exit::Exit;
@@ -61,7 +60,7 @@ impl Complaint {
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let what = one_line(&self.what);
         match &self.help {
             Some(help) => format!("lockhouse: {what}\n  try: {}\n", one_line(help)),
@@ -80,7 +79,7 @@ pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
 }
 
 /// Causes come from elsewhere and may have lines of their own.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     clean(&lines.collect::<Vec<_>>().join("; "))
 }
@@ -104,28 +103,6 @@ impl From<Error> for Complaint {
             _ => error.advice(),
         };
         Self::new(exit, format!("{error:#}")).help(advice.unwrap_or(otherwise))
-    }
-}
-
-impl From<clap::Error> for Complaint {
-    /// Clap's own report is a small page; ours is two lines.
-    fn from(error: clap::Error) -> Self {
-        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            return Self::usage("there is nothing to do").help("lockhouse run NAME -- COMMAND, or lockhouse --help");
-        }
-        let text = error.to_string();
-        let first = text.split("\n\n").next().unwrap_or_default();
-        let what = one_line(first.strip_prefix("error: ").unwrap_or(first)).replace(":;", ":");
-        let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].into_iter().find_map(|kind| {
-            match error.get(kind)? {
-                ContextValue::String(word) => Some(word.clone()),
-                ContextValue::Strings(words) => words.first().cloned(),
-                _ => None,
-            }
-        });
-        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).map(str::to_owned);
-        let help = suggested.or(usage).unwrap_or_else(|| "lockhouse --help".to_owned());
-        Self::usage(what).help(help)
     }
 }
 

@@ -1,7 +1,5 @@
 //! `lockhouse doctor`: reaches an engine, measures it, and says what it promises and what to change.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lockhouse::{Checkup, CrashFrees, Exclusion, Finding, Guarantees, Locks, Severity, TokenSurvives, WakeUp};
@@ -37,7 +35,7 @@ pub(crate) async fn doctor(here: &Here, args: Doctor) -> Outcome<Exit> {
     let mut checkup = locks.checkup().await?;
     let clock_difference = checkup.server_time.map(|theirs| difference(theirs, before, wall_clock()));
     let measured = Measured { connect, round_trip, pair, clock_difference };
-    checkup.findings.extend(findings(&address, locks.guarantees()));
+    checkup.findings.extend(findings(locks.guarantees()));
     let text = if here.json {
         format!("{}\n", object(&address, &measured, locks.guarantees(), &checkup))
     } else {
@@ -79,7 +77,7 @@ fn difference(theirs: Duration, before: Duration, after: Duration) -> i64 {
 }
 
 /// What an operator should know whatever the engine says of itself.
-fn findings(address: &Address, promised: &Guarantees) -> Vec<Finding> {
+fn findings(promised: &Guarantees) -> Vec<Finding> {
     let mut findings = Vec::new();
     match promised.exclusion {
         Exclusion::Process => findings.push(Finding {
@@ -94,23 +92,7 @@ fn findings(address: &Address, promised: &Guarantees) -> Vec<Finding> {
         }),
         _ => {}
     }
-    if let Some(file) = address.file() {
-        findings.extend(about_file(&file));
-    }
     findings
-}
-
-/// The embedded engine refuses network file systems and files that are not its own by itself.
-fn about_file(file: &Path) -> Option<Finding> {
-    let found = std::fs::metadata(file).ok()?;
-    if found.mode() & 0o022 != 0 {
-        return Some(Finding {
-            severity: Severity::Advice,
-            what: format!("{} can be written by others: they can take, free and forge locks", file.display()),
-            change: format!("chmod go-w {}, unless they are meant to share it", file.display()),
-        });
-    }
-    None
 }
 
 /// What the engine promises, one sentence each.
@@ -154,7 +136,7 @@ fn clocks(measured: &Measured, promised: &Guarantees) -> String {
     match measured.clock_difference {
         Some(micros) => {
             let time = Duration::from_micros(micros.unsigned_abs());
-            format!("the server is {time:?} {}; no lock depends on it", if micros < 0 { "behind" } else { "ahead" })
+            format!("the server is {time:.1?} {}; no lock depends on it", if micros < 0 { "behind" } else { "ahead" })
         }
         None if promised.exclusion <= Exclusion::Machine => "none: all go by this machine's boot clock".to_owned(),
         None => "not known: the server does not tell its time".to_owned(),
@@ -165,9 +147,9 @@ fn report(address: &Address, measured: &Measured, promised: &Guarantees, checkup
     let line = |what: &str, how: &str| format!("  {what:<32} {how}");
     let mut lines = vec![
         format!("{} is reached ({}, lockhouse {})", address.shown(), promised.engine, env!("CARGO_PKG_VERSION")),
-        line("connecting took", &format!("{:?}", measured.connect)),
-        line("one question takes", &format!("{:?}", measured.round_trip)),
-        line("a lock and its release take", &format!("{:?}", measured.pair)),
+        line("connecting took", &format!("{:.1?}", measured.connect)),
+        line("one question takes", &format!("{:.1?}", measured.round_trip)),
+        line("a lock and its release take", &format!("{:.1?}", measured.pair)),
         line("clock difference", &clocks(measured, promised)),
     ];
     lines.extend(checkup.facts.iter().map(|fact| line(&fact.what, &fact.value)));

@@ -19,8 +19,10 @@ use crate::under::{After, Under};
 /// does this.
 pub(crate) async fn elect(here: &Here, args: Elect) -> Outcome<Exit> {
     let orders = Orders::new(&args.task, &args.lease, &here.config.run)?;
+    let address = here.address(None)?;
     // An election is the mutex of its name.
     let wanted = Wanted {
+        engine: address.shown(),
         names: [Name::new(&args.name)?].into(),
         capacity: kind::MUTEX,
         weight: kind::MUTEX,
@@ -33,7 +35,7 @@ pub(crate) async fn elect(here: &Here, args: Elect) -> Outcome<Exit> {
         note: args.lease.note,
         waiting_for: RefCell::default(),
     };
-    let mut under = Under { here, address: here.address(None)?, wanted, orders, signals: Signals::catch()? };
+    let mut under = Under { here, address, wanted, orders, signals: Signals::catch()? };
     let locks = match under.connect().await? {
         Ok(locks) => locks,
         Err(signal) => return Ok(Exit::Signal(signal.as_raw())),

@@ -16,7 +16,7 @@ use crate::{eviction, waiting};
 /// Ends one claim, or those of every holder. Their holders are told.
 pub(crate) async fn evict(here: &Here, args: Evict) -> Outcome<Exit> {
     let name = Name::new(&args.name)?;
-    let wanted: Option<PublicId> = args.claim.as_deref().map(str::parse).transpose()?;
+    let wanted: Option<PublicId> = args.claim.as_deref().map(|claim| parse(claim, &name)).transpose()?;
     let locks = here.connect().await?;
     let line = locks.line(name.as_str()).await?;
     let places = line.map(|line| line.places).unwrap_or_default();
@@ -38,7 +38,7 @@ pub(crate) async fn evict(here: &Here, args: Evict) -> Outcome<Exit> {
         if !args.yes && std::io::stdin().is_terminal() && !confirmed(&format!("Evict {whose}?"))? {
             continue;
         }
-        eviction::record(&locks, name.as_str(), &place.id.to_string(), &who(None), args.reason.as_deref()).await;
+        eviction::record(&locks, place.id, &who(None), args.reason.as_deref()).await;
         // One that ended by itself in between is gone as well.
         if locks.evict(name.as_str(), place.id).await? {
             if !here.json {
@@ -56,6 +56,12 @@ pub(crate) async fn evict(here: &Here, args: Evict) -> Outcome<Exit> {
         print(format!("{}\n", json!({ "name": name.as_str(), "evicted": evicted })))?;
     }
     Ok(Exit::Done)
+}
+
+fn parse(claim: &str, name: &Name) -> Outcome<PublicId> {
+    claim.parse().map_err(|error| {
+        Complaint::from(error).help(format!("twelve hexadecimal digits, as lockhouse show {:?} tells", name.as_str()))
+    })
 }
 
 fn confirmed(question: &str) -> Outcome<bool> {

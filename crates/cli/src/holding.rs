@@ -8,12 +8,16 @@ use std::time::{Duration, Instant};
 use futures_util::future::{join_all, select_all};
 use lockhouse::{Clock, Error, Guard, Kind, Locks, Loss, Moment, Name, Owner, Release, line::kind};
 
+use crate::above::{Above, Borrowed};
 use crate::complaint::Outcome;
-use crate::inherited::Inherited;
+use crate::lifeline::Held;
+use crate::waiting::millis;
 
 /// What is wanted of every name.
 #[derive(Debug)]
 pub(crate) struct Wanted {
+    /// The engine's URL without credentials.
+    pub(crate) engine: String,
     /// In their own order, so that two that want the same names never wait for each other.
     pub(crate) names: BTreeSet<Name>,
     pub(crate) capacity: u32,
@@ -33,11 +37,10 @@ pub(crate) struct Wanted {
 /// Locks that are held together.
 #[derive(Debug)]
 pub(crate) struct Holding {
-    locks: Locks,
     ttl: Duration,
-    guards: Vec<(Guard, Inherited)>,
-    /// What is held further up, with its token.
-    borrowed: Vec<(Inherited, u64)>,
+    guards: Vec<(Guard, Held)>,
+    /// What is held further up.
+    borrowed: Vec<Borrowed>,
 }
 
 /// Gives a lock of any kind the same terms: the kinds have the same methods and no common type.
@@ -64,11 +67,11 @@ impl Wanted {
     /// Takes every name, all or none. `None` when the time is over, or there was none.
     pub(crate) async fn take(&self, locks: &Locks) -> Outcome<Option<Holding>> {
         let deadline = self.wait.map(|wait| Instant::now() + wait);
-        let inherited = Inherited::all();
-        let mut holding = Holding { locks: locks.clone(), ttl: self.ttl, guards: Vec::new(), borrowed: Vec::new() };
+        let above = Above::all();
+        let mut holding = Holding { ttl: self.ttl, guards: Vec::new(), borrowed: Vec::new() };
         for name in &self.names {
-            let above = inherited.iter().find(|above| above.name == name.as_str());
-            if let Some(borrowed) = self.borrow(locks, above).await? {
+            if let Some(borrowed) = self.borrow(above.iter().find(|above| above.name == name.as_str())).await? {
+                holding.ttl = holding.ttl.min(borrowed.ttl());
                 holding.borrowed.push(borrowed);
                 continue;
             }
@@ -82,19 +85,31 @@ impl Wanted {
                     return Ok(other.map(|_| None)?);
                 }
             };
-            let (capacity, weight) = (self.capacity, self.weight);
-            let claim = Inherited { id: guard.id(), capacity, weight, name: name.as_str().to_owned() };
-            holding.guards.push((guard, claim));
+            let held = self.held(&guard);
+            holding.guards.push((guard, held));
         }
         Ok(Some(holding))
     }
 
     /// What is held further up under this name, if it is held there indeed.
-    async fn borrow(&self, locks: &Locks, above: Option<&Inherited>) -> Outcome<Option<(Inherited, u64)>> {
+    async fn borrow(&self, above: Option<&Above>) -> Outcome<Option<Borrowed>> {
         let Some(above) = above else { return Ok(None) };
-        let Some(token) = above.token(locks).await? else { return Ok(None) };
-        above.covers(self.capacity, self.weight)?;
-        Ok(Some((above.clone(), token)))
+        let borrowed = above.borrow(&self.engine).await?;
+        borrowed.as_ref().map_or(Ok(()), |borrowed| borrowed.covers(self.capacity, self.weight))?;
+        Ok(borrowed)
+    }
+
+    /// A claim of ours, for those who go ahead under it.
+    fn held(&self, guard: &Guard) -> Held {
+        Held {
+            engine: self.engine.clone(),
+            name: guard.name().as_str().to_owned(),
+            claim: guard.id().to_string(),
+            token: guard.token(),
+            capacity: self.capacity,
+            weight: self.weight,
+            ttl_ms: millis(self.ttl),
+        }
     }
 
     async fn take_one(&self, locks: &Locks, name: &Name, left: Option<Duration>) -> lockhouse::Result<Option<Guard>> {
@@ -132,28 +147,40 @@ fn in_time<T>(answer: lockhouse::Result<T>) -> lockhouse::Result<Option<T>> {
 /// A lock that is no longer held, and why.
 #[derive(Debug)]
 pub(crate) struct Lost {
-    pub(crate) claim: Inherited,
+    pub(crate) claim: Held,
     pub(crate) why: Loss,
 }
 
 impl Holding {
-    /// The claims with their tokens, in the order of their names.
-    pub(crate) fn claims(&self) -> Vec<(&Inherited, u64)> {
-        let ours = self.guards.iter().map(|(guard, claim)| (claim, guard.token()));
-        let mut claims: Vec<_> = ours.chain(self.borrowed.iter().map(|(claim, token)| (claim, *token))).collect();
-        claims.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+    /// The claims, in the order of their names.
+    pub(crate) fn claims(&self) -> Vec<&Held> {
+        let ours = self.guards.iter().map(|(_, held)| held);
+        let mut claims: Vec<_> = ours.chain(self.borrowed.iter().map(|borrowed| &borrowed.held)).collect();
+        claims.sort_by(|a, b| a.name.cmp(&b.name));
         claims
     }
 
+    /// The claims that are ours.
+    pub(crate) fn ours(&self) -> Vec<Held> {
+        self.guards.iter().map(|(_, held)| held.clone()).collect()
+    }
+
+    /// Where those that are held further up can be asked for.
+    pub(crate) fn above(&self) -> impl Iterator<Item = &Above> {
+        self.borrowed.iter().map(|borrowed| &borrowed.above)
+    }
+
+    /// The shortest lease of all.
     pub(crate) fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// All are held for certain until then. What is held further up is watched over there.
+    /// All are held for certain until then.
     pub(crate) fn valid_until(&self) -> Moment {
         // The clock is read first, so that the time that passes meanwhile makes the answer earlier and never later.
         let until = |guard: &Guard| Clock::Boot.now() + guard.valid_for();
-        self.guards.iter().map(|(guard, _)| until(guard)).min().unwrap_or(Moment::NEVER)
+        let ours = self.guards.iter().map(|(guard, _)| until(guard));
+        ours.chain(self.borrowed.iter().map(Borrowed::until)).min().unwrap_or(Moment::NEVER)
     }
 
     /// Resolves when one of them is lost.
@@ -169,9 +196,8 @@ impl Holding {
             if self.borrowed.is_empty() {
                 return pending().await;
             }
-            let each = self.borrowed.iter().map(|(claim, _)| Box::pin(claim.lost(&self.locks)));
-            let ((), at, _) = select_all(each).await;
-            Lost { claim: self.borrowed[at].0.clone(), why: Loss::Gone }
+            let ((), at, _) = select_all(self.borrowed.iter().map(|borrowed| Box::pin(borrowed.lost()))).await;
+            Lost { claim: self.borrowed[at].held.clone(), why: Loss::Gone }
         };
         tokio::select! {
             lost = ours => lost,
@@ -188,7 +214,7 @@ impl Holding {
     }
 
     /// Gives all of them back. The first that was not ours any more, if there is one.
-    pub(crate) async fn release(self) -> Result<Option<Inherited>, Error> {
+    pub(crate) async fn release(self) -> Result<Option<Held>, Error> {
         let releases = self.guards.into_iter().map(|(guard, claim)| async { (guard.release().await, claim) });
         let mut not_held = None;
         let mut failed = None;

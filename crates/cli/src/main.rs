@@ -3,6 +3,7 @@
 //! `run` and `elect` go: [`run`]/[`elect`] → [`under`] (wait, run, give back) → [`holding`] (the locks) and [`child`]
 //! (the command) → [`warden`] (a second process that stops the command in time). The other commands are a file each.
 
+mod above;
 mod address;
 mod args;
 mod cell;
@@ -18,8 +19,9 @@ mod eviction;
 mod exit;
 mod here;
 mod holding;
-mod inherited;
+mod lifeline;
 mod listing;
+mod misread;
 mod pages;
 mod plan;
 mod processes;
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misunderstood(error),
+        Err(error) => return misunderstood(&error),
     };
     let json = cli.common.json;
     let exit = start(cli).unwrap_or_else(|complaint| {
@@ -59,13 +61,14 @@ fn main() -> ExitCode {
 }
 
 /// `--help` and `--version` arrive here as well, and are no mistake.
-fn misunderstood(error: clap::Error) -> ExitCode {
+fn misunderstood(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return Exit::Done.into();
     }
-    let complaint = Complaint::from(error);
-    complaint.tell(std::env::args_os().any(|argument| argument == "--json"));
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let complaint = misread::complaint(error, &words);
+    complaint.tell(words.iter().take_while(|word| *word != "--").any(|word| word == "--json"));
     complaint.exit.into()
 }
 

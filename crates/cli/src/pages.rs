@@ -59,6 +59,6 @@ const VARIABLES: &[(&str, &str)] = &[
     ("LOCKHOUSE_CONFIG", "the config file when --config is not given; set for the command"),
     ("LOCKHOUSE_NAME", "set for the command: the names it holds, one a line"),
     ("LOCKHOUSE_TOKEN", "set for the command: the fencing tokens of these names, one a line"),
-    ("LOCKHOUSE_HELD", "set for the command: the claims it runs under, for a lockhouse inside it"),
+    ("LOCKHOUSE_HELD", "set for the command: whom a lockhouse inside it asks for what is held"),
     ("NO_COLOR", "no colour, also on a terminal"),
 ];

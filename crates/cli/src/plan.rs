@@ -36,7 +36,6 @@ impl Orders {
     pub(crate) fn new(task: &Task, lease: &Lease, defaults: &Defaults) -> Outcome<Self> {
         let ttl = ttl(lease, defaults);
         let on_lost = task.on_lost.or(defaults.on_lost).unwrap_or(OnLost::Term);
-        let margin = (ttl / 20).clamp(Duration::from_millis(5), Duration::from_millis(500));
         let longest = lease.at_most.map_or(ttl, |at_most| ttl.min(at_most));
         let grace = task.grace.or(defaults.grace);
         // The lease is renewed when a third of it is over, and another third is for an engine that is slow to answer.
@@ -46,11 +45,18 @@ impl Orders {
             return Err(Complaint::usage(what).help(help));
         }
         let grace = grace.unwrap_or(DEFAULT_GRACE.min(longest / 4));
+        let margin = margin(longest);
         let command = match &task.shell {
             Some(line) => ["sh".into(), "-c".into(), line.clone()].into(),
             None => task.command.clone(),
         };
         Ok(Self { reach: reach(), on_lost, grace, margin, until: Moment::NEVER, command })
+    }
+
+    /// Under a lock of somebody else's the time is theirs: what is planned has to fit into their lease.
+    pub(crate) fn fit(&mut self, ttl: Duration) {
+        self.grace = self.grace.min(ttl / 3);
+        self.margin = self.margin.min(margin(ttl));
     }
 
     /// As the arguments of a warden.
@@ -92,6 +98,12 @@ impl Orders {
     pub(crate) fn program(&self) -> &OsStr {
         self.command.first().map_or(OsStr::new(""), OsString::as_os_str)
     }
+}
+
+/// The time in which a warden wakes up and what it kills is gone. A busy machine may need as much as a twentieth of any
+/// lease, and none needs more than some seconds; a user who fears more takes a longer lease.
+fn margin(lease: Duration) -> Duration {
+    (lease / 20).clamp(Duration::from_millis(5), Duration::from_secs(5))
 }
 
 /// The lease: a flag, the config file, or the library's default.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockhouse::line::kind;
 use lockhouse::{Name, Owner};
 
+use crate::address::Address;
 use crate::args::{KindFlags, Run};
 use crate::complaint::Outcome;
 use crate::exit::Exit;
@@ -18,8 +19,9 @@ use crate::under::{After, Under};
 /// Takes the locks, runs the command, gives the locks back.
 pub(crate) async fn run(here: &Here, args: Run) -> Outcome<Exit> {
     let orders = Orders::new(&args.task, &args.lease, &here.config.run)?;
-    let wanted = wanted(here, &args)?;
-    let mut under = Under { here, address: here.address(None)?, wanted, orders, signals: Signals::catch()? };
+    let address = here.address(None)?;
+    let wanted = wanted(here, &args, &address)?;
+    let mut under = Under { here, address, wanted, orders, signals: Signals::catch()? };
     let locks = match under.connect().await? {
         Ok(locks) => locks,
         Err(signal) => return Ok(Exit::Signal(signal.as_raw())),
@@ -32,7 +34,7 @@ pub(crate) async fn run(here: &Here, args: Run) -> Outcome<Exit> {
     }
 }
 
-fn wanted(here: &Here, args: &Run) -> Outcome<Wanted> {
+fn wanted(here: &Here, args: &Run, address: &Address) -> Outcome<Wanted> {
     let defaults = &here.config.run;
     let (capacity, weight) = match args.kind {
         KindFlags { shared: true, .. } => (kind::WHOLE, kind::READER),
@@ -41,6 +43,7 @@ fn wanted(here: &Here, args: &Run) -> Outcome<Wanted> {
         _ => (kind::MUTEX, kind::MUTEX),
     };
     Ok(Wanted {
+        engine: address.shown(),
         names: args.names.iter().map(Name::new).collect::<Result<_, _>>()?,
         capacity,
         weight,

@@ -6,6 +6,7 @@ use lockhouse::{Locks, Loss};
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::above::{Above, HELD};
 use crate::address::Address;
 use crate::args::OnLost;
 use crate::child::{self, Ran};
@@ -14,7 +15,7 @@ use crate::eviction;
 use crate::exit::Exit;
 use crate::here::Here;
 use crate::holding::{Holding, Lost, Wanted};
-use crate::inherited::{HELD, Inherited};
+use crate::lifeline::{Held, Lifeline};
 use crate::plan::Orders;
 use crate::signals::Signals;
 use crate::waiting::{Standing, show_wait};
@@ -38,6 +39,20 @@ pub(crate) enum After {
     Lost { complaint: Complaint, told_to_end: bool },
     /// We were told to end before there was a command.
     Interrupted(Signal),
+}
+
+/// Whom a `lockhouse` inside the command is to ask for what is held: us, and those further up.
+fn held(holding: &Holding, lifeline: Option<&str>) -> String {
+    let claims = holding.claims();
+    // What the environment says of a name we hold is either what we say of it or out of date.
+    let known = |above: &Above| claims.iter().any(|claim| claim.name == above.name);
+    let further = Above::all().into_iter().filter(|above| !known(above));
+    let ours = holding.ours().into_iter().filter_map(|held| {
+        let address = lifeline?.to_owned();
+        Some(Above { address, name: held.name })
+    });
+    let all = further.chain(holding.above().cloned()).chain(ours);
+    all.map(|above| above.line()).collect::<Vec<_>>().join("\n")
 }
 
 impl Under<'_> {
@@ -68,15 +83,17 @@ impl Under<'_> {
             },
         };
         let taken_at = Instant::now();
-        let environment = self.environment(&holding);
-        let ran = child::run(&self.orders, &environment, &holding, &mut self.signals).await;
+        self.orders.fit(holding.ttl());
+        let lifeline = Lifeline::new(&holding.ours());
+        let environment = self.environment(&holding, lifeline.address());
+        let ran = child::run(&self.orders, &environment, &holding, lifeline, &mut self.signals).await;
         self.finish(locks, holding, ran, taken_at).await
     }
 
     /// Gives the locks back, and finds out whether they were held to the end.
     async fn finish(&self, locks: &Locks, holding: Holding, ran: Outcome<Ran>, taken_at: Instant) -> Outcome<After> {
         let lost_by_now = holding.lost_by_now().await;
-        let names: Vec<String> = holding.claims().iter().map(|(claim, _)| claim.name.clone()).collect();
+        let names: Vec<String> = holding.claims().iter().map(|claim| claim.name.clone()).collect();
         let names = names.join(", ");
         let not_held = holding.release().await.unwrap_or_else(|error| {
             let text = format!("the lock {names} may still be taken until its lease is over: {error}");
@@ -121,19 +138,14 @@ impl Under<'_> {
     }
 
     /// What the command finds in its environment. Names cannot contain line breaks, so several are told one a line.
-    fn environment(&self, holding: &Holding) -> Vec<(&'static str, String)> {
+    fn environment(&self, holding: &Holding, lifeline: Option<&str>) -> Vec<(&'static str, String)> {
         let claims = holding.claims();
-        let each = |part: &dyn Fn(&Inherited, u64) -> String| {
-            claims.iter().map(|(claim, token)| part(claim, *token)).collect::<Vec<_>>().join("\n")
-        };
-        // What is said of a name we hold is either what we say of it or out of date.
-        let known = |above: &Inherited| claims.iter().any(|(claim, _)| claim.name == above.name);
-        let above = Inherited::all().into_iter().filter(|above| !known(above));
-        let held = above.map(|above| above.line()).chain(claims.iter().map(|(claim, _)| claim.line()));
+        let each =
+            |part: &dyn Fn(&Held) -> String| claims.iter().map(|claim| part(claim)).collect::<Vec<_>>().join("\n");
         let mut environment = vec![
-            ("LOCKHOUSE_NAME", each(&|claim, _| claim.name.clone())),
-            ("LOCKHOUSE_TOKEN", each(&|_, token| token.to_string())),
-            (HELD, held.collect::<Vec<_>>().join("\n")),
+            ("LOCKHOUSE_NAME", each(&|claim| claim.name.clone())),
+            ("LOCKHOUSE_TOKEN", each(&|claim| claim.token.to_string())),
+            (HELD, held(holding, lifeline)),
         ];
         if !self.address.handed_on.is_empty() {
             environment.push(("LOCKHOUSE_ENGINE", self.address.handed_on.clone()));

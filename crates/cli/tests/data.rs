@@ -122,7 +122,14 @@ fn doctor_says_what_is_promised_and_what_to_change() {
     let told = text(&house, &["doctor"]);
     assert!(told.contains("is reached (sqlite") && told.contains("one machine"), "{told}");
     std::fs::set_permissions(house.path("locks.db"), std::fs::Permissions::from_mode(0o666)).unwrap();
-    assert!(text(&house, &["doctor"]).contains("chmod go-w"));
+    // What it finds is told; that it was found out is a success.
+    let told = text(&house, &["doctor"]);
+    assert!(told.contains("To change\n") && told.contains("try: chmod o-w"), "{told}");
+    let told = data(&house, &["doctor", "--json"]);
+    assert_eq!((&told["facts"]["journal mode"], &told["facts"]["clients alive"]), (&json!("wal"), &json!("1")));
+    let dangers: Vec<_> =
+        told["findings"].as_array().unwrap().iter().filter(|one| one["severity"] == "danger").collect();
+    assert!(dangers.iter().any(|one| one["try"].as_str().unwrap().starts_with("chmod o-w ")), "{told}");
     let told = data(&house, &["doctor", "memory:", "--json"]);
     assert_eq!((&told["engine"], &told["promises"]["exclusion"]), (&json!("memory"), &json!("process")));
     assert!(told["round_trip_us"].is_u64() && told["findings"][0]["try"].is_string());

@@ -64,12 +64,13 @@ fn the_users_signals_reach_the_command_alone() {
 #[test]
 fn the_command_can_be_stopped_and_continued_while_the_lock_is_renewed() {
     let house = House::new();
-    let mut run = house.start(&["run", "x", "--ttl", "1s", "-c", "echo $$ > child; while :; do sleep 0.02; done"]);
+    // No shell that starts others: while it does so by vfork and the other is stopped, it cannot be stopped itself.
+    let mut run = house.start(&["run", "x", "--ttl", "3s", "-c", "echo $$ > child; exec sleep 300"]);
     let child = house.pid("child");
     run.signal(Signal::TSTP);
     wait_for("stopped", || state(child) == Some('T'));
     // Longer than the lease: whoever was told to pass it on goes on renewing.
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    std::thread::sleep(std::time::Duration::from_millis(4500));
     assert_eq!(house.count("x", "holds"), 1);
     assert_eq!(state(child), Some('T'));
     run.signal(Signal::CONT);
@@ -129,6 +130,19 @@ fn a_warden_that_is_killed_takes_the_command_with_it() {
     assert_eq!(run.code(), 137);
     assert_eq!(family.map(lives), [false, false]);
     assert_eq!(house.line("x")["kind"], "free");
+}
+
+#[test]
+fn the_command_is_as_nice_as_lockhouse_was_however_much_its_warden_hurries() {
+    let house = House::new();
+    let output = |command: &[&str]| {
+        let mut nice = std::process::Command::new("nice");
+        nice.args(["-n", "7"]).args(command);
+        house.settle(&mut nice);
+        String::from_utf8(nice.output().unwrap().stdout).unwrap()
+    };
+    let under = output(&[house::LOCKHOUSE, "run", "x", "-c", "sleep 0.1; nice"]);
+    assert_eq!(under, output(&["nice"]));
 }
 
 #[test]

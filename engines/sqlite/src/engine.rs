@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Claim, Engine, Guarantees, Happened, Line, Name, PublicId, Renewal, Result, Standing, Withdrawal, Write,
-    Written,
+    Cell, Checkup, Claim, Engine, Guarantees, Happened, Line, Name, PublicId, Renewal, Result, Standing, Withdrawal,
+    Write, Written,
 };
 use rusqlite::Connection;
 use tokio::task::JoinSet;
@@ -127,6 +127,12 @@ impl Engine for Embedded {
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
         let evicted = self.store.write(PATIENCE, |tx| tx.evict(name, claim)).await;
         evicted.map_err(|error| error.during("evict", Some(name)))
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        let path = &self.store.path;
+        let checkup = self.store.read(|connection| crate::checkup::checkup(connection, path)).await;
+        checkup.map_err(|error| error.during("checkup", None))
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {

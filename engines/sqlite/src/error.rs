@@ -99,7 +99,8 @@ fn explain_io(doing: &'static str, error: io::Error, path: &Path) -> Error {
         io::ErrorKind::NotADirectory => {
             Error::new(Kind::Invalid, format!("a part of {} is not a folder", path.display())).help("give another path")
         }
-        _ => Error::new(Kind::Engine, format!("{doing} failed for {}", path.display())),
+        _ => Error::new(Kind::Engine, format!("{doing} failed for {}", path.display()))
+            .help("see whether its folder and its disk are in order, or give another path"),
     };
     told.because(error)
 }

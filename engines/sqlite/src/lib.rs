@@ -3,6 +3,7 @@
 mod bell;
 mod boot;
 mod cells;
+mod checkup;
 mod claims;
 mod client;
 mod engine;

@@ -3,6 +3,8 @@
 // Each test file uses a part of this.
 #![allow(dead_code)]
 
+pub(crate) mod redis;
+
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -168,3 +170,8 @@ pub(crate) fn lives(pid: i32) -> bool {
 /// A shell line whose process and grandchild write their ids down, ignore SIGTERM and would stay for ever.
 pub(crate) const FAMILY: &str = "trap '' TERM; sh -c 'echo $$ > grandchild; while :; do sleep 1; done' & \
                           echo $$ > child; while :; do sleep 1; done";
+
+/// What the next holder does: looks whether anybody of the family is still there.
+pub(crate) const LOOK: &str = "for who in child grandchild; do \
+                        if kill -0 $(cat $who) 2>/dev/null && ! grep -q '^State:.Z' /proc/$(cat $who)/status; \
+                        then echo $who >> overlap; fi; done; touch next";
