@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM {claims}
+WHERE name = {name} AND (state = 0 OR (state = 1 AND (turn < {turn} OR (turn = {turn} AND arrived < {arrived}))));
