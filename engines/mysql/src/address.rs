@@ -82,8 +82,8 @@ fn split_port(host: &str) -> Result<(&str, u16)> {
     if host.is_empty() {
         return Err(invalid("the server's address is missing".into()));
     }
-    let port = port
-        .map_or(Ok(DEFAULT_PORT), |port| port.parse().map_err(|_| invalid(format!("{port:?} is not a port"))))?;
+    let port =
+        port.map_or(Ok(DEFAULT_PORT), |port| port.parse().map_err(|_| invalid(format!("{port:?} is not a port"))))?;
     Ok((host, port))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Claim, CrashFrees, Engine, Exclusion, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
+    Cell, Checkup, Claim, CrashFrees, Engine, Exclusion, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
     TokenSurvives, WakeUp, Withdrawal, Write, Written,
 };
 use tokio::task::JoinSet;
@@ -14,6 +14,7 @@ use crate::cells::{Reading, Writing};
 use crate::claims::{Claiming, Evicting, Renewing, Withdrawing, check};
 use crate::error::ENGINE;
 use crate::pool::Pool;
+use crate::settings::CheckingUp;
 use crate::statement::Tables;
 use crate::survey::Surveying;
 use crate::upkeep::keep_up;
@@ -141,6 +142,11 @@ impl Engine for Leases {
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
         let evicted = self.pool.run(PATIENCE, &Evicting { tables: &self.tables, name, claim }).await;
         evicted.map_err(|error| error.during("evict", Some(name)))
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        let checkup = self.pool.run(PATIENCE, &CheckingUp { tables: &self.tables }).await;
+        checkup.map_err(|error| error.during("checkup", None))
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {

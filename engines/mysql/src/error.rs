@@ -111,8 +111,9 @@ fn by_code(error: &ServerError, server: &str) -> Error {
         1129 | 1130 => unreachable("does not take connections from here").help("see the hosts of the account"),
         1205 | 1213 => Error::new(Kind::TimedOut, format!("{server} was busy with other claims on the same name"))
             .help("look for long transactions on the tables of the locks: nobody else should change them"),
-        1290 | 1792 | 1836 | 3100 | 3750 => unreachable("is a replica, or was made one: it takes no writes")
-            .help("give the address of the primary"),
+        1290 | 1792 | 1836 | 3100 | 3750 => {
+            unreachable("is a replica, or was made one: it takes no writes").help("give the address of the primary")
+        }
         1047 => unreachable("is a node of a cluster that cannot serve at present").help("see wsrep_cluster_status"),
         1665 => Error::new(Kind::Unsupported, format!("{server} logs statements, not rows"))
             .help("SET GLOBAL binlog_format = 'ROW', or 'MIXED'"),

@@ -8,6 +8,7 @@ mod error;
 mod line;
 mod pool;
 mod schema;
+mod settings;
 mod statement;
 mod survey;
 mod upkeep;

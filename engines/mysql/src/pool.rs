@@ -20,7 +20,7 @@ use crate::error::{Fault, explain};
 
 /// A connection that nobody used for this long may have been ended by the server or by something in between: it is
 /// asked before anything depends on it.
-const RESTED: Duration = Duration::from_secs(5);
+const RESTED: Duration = Duration::from_millis(250);
 /// What a connection that is asked gets to answer.
 const PING: Duration = Duration::from_millis(500);
 /// Which of two transactions that wait for each other is ended is up to the server: one of them gets through.
@@ -43,11 +43,6 @@ impl Pool {
     /// At most so many connections to a server, of which none is made yet.
     pub(crate) fn new(options: Opts, server: String, most: usize) -> Self {
         Self { options, server, idle: Mutex::default(), permits: Semaphore::new(most) }
-    }
-
-    /// Where the connections lead to, for people.
-    pub(crate) fn server(&self) -> &str {
-        &self.server
     }
 
     /// Carries a request out within a time limit, and again when the server ended it in favour of another.

@@ -4,6 +4,7 @@ use lockhouse_core::{Error, Kind};
 
 use crate::error::Fault;
 use crate::pool::{Request, Session, column, set};
+use crate::settings::Settings;
 use crate::statement::{Tables, Value, sql};
 
 /// What leads to each version from the one before, beginning with version 1. All of it can be repeated.
@@ -21,6 +22,7 @@ impl Request for Preparing<'_> {
     type Answer = ();
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<(), Fault> {
+        Settings::ask(session).await?.writable()?;
         let mut version = match self.version(session).await {
             Err(fault) if fault.is_missing_table() && self.create => {
                 session.write(&self.tables.write(sql!("schema"), &[])).await?;
@@ -58,7 +60,8 @@ impl Preparing<'_> {
             self.tables.name("claims"),
             self.tables.name("cells")
         );
-        Error::new(Kind::Invalid, what).help("have an administrator run the statements of engines/mysql/src/sql, or leave ?create=no out")
+        Error::new(Kind::Invalid, what)
+            .help("have an administrator run the statements of engines/mysql/src/sql, or leave ?create=no out")
     }
 
     fn newer(&self, version: usize) -> Error {

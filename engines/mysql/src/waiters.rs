@@ -137,7 +137,8 @@ impl Request for Glance<'_> {
         let (state, token): (u8, Option<u64>) = (column(row, 0)?, column(row, 1)?);
         let (weight, capacity): (u32, u32) = (column(row, 2)?, column(row, 3)?);
         let place = (column(row, 4)?, column(row, 5)?);
-        let (ahead, first_is_over, held): (u64, Option<bool>, u64) = (column(row, 6)?, column(row, 7)?, column(row, 8)?);
+        let (ahead, first_is_over, held): (u64, Option<bool>, u64) =
+            (column(row, 6)?, column(row, 7)?, column(row, 8)?);
         let fits = ahead == 0 && Room::beside(capacity, held).admit(weight);
         Ok(match (state, token) {
             (HOLDS, Some(token)) => Seen::Granted(token),

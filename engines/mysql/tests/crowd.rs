@@ -25,7 +25,8 @@ async fn a_thousand_waiters_need_few_connections() {
         waiters.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
     }
     // The one that counts is not counted.
-    let connections = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = 'lockhouse' AND ID <> CONNECTION_ID()";
+    let connections =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = 'lockhouse' AND ID <> CONNECTION_ID()";
     let waiting = "SELECT COUNT(*) FROM lockhouse_claims WHERE state = 1";
     let mut most = 0;
     while number(&server.address(), waiting).await < WAITERS as i64 {

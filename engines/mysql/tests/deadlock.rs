@@ -70,6 +70,7 @@ async fn many_clients_on_many_new_names_never_deadlock() {
     }
     let granted: usize = tasks.join_all().await.into_iter().sum();
     assert_eq!(granted, CLIENTS, "every name has one holder, and the others wait");
-    let deadlocks = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Innodb_deadlocks'";
+    let deadlocks =
+        "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Innodb_deadlocks'";
     assert_eq!(number(&server.address(), deadlocks).await, 0);
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -16,6 +17,8 @@ use tempfile::TempDir;
 
 /// The database that a server of the tests' own has.
 const DATABASE: &str = "lockhouse";
+/// Its log, which is copied with it.
+const SMALL: &str = "--innodb-log-file-size=8M";
 
 /// A server that is ended when it is dropped, and at the latest when the test process ends.
 #[derive(Debug)]
@@ -45,8 +48,7 @@ impl Server {
         // Another program may be faster to take the port.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-            copy_of_an_empty_server(&folder);
+            let folder = folder_with_an_empty_server();
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             let child = Mutex::new(spawn(port, &folder, &options));
             let server = Self { port, child, options, folder };
@@ -64,7 +66,7 @@ impl Server {
     /// Lets it live as long as the test process.
     fn keep(self) -> String {
         let address = self.address();
-        // What it writes is removed by the next run, and by `cargo clean`.
+        // What it wrote is removed by the next run.
         std::mem::forget(self);
         address
     }
@@ -116,23 +118,47 @@ impl Drop for Server {
     }
 }
 
-/// An empty server is made once and copied from then on: making one takes a second.
-fn copy_of_an_empty_server(folder: &TempDir) {
-    static EMPTY: LazyLock<TempDir> = LazyLock::new(|| {
-        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let made = Command::new("mariadb-install-db")
-            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root"])
-            .arg(format!("--datadir={}/data", folder.path().display()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        assert!(made.expect("the package mariadb-server is installed").success());
-        let create = format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n");
-        std::fs::write(folder.path().join("init.sql"), create).unwrap();
-        folder
+/// A folder with an empty server. Making one takes seconds, so it is made once and copied from then on, also by later
+/// runs. What runs that ended left behind is removed.
+fn folder_with_an_empty_server() -> TempDir {
+    static EMPTY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        for left in std::fs::read_dir(place).unwrap().flatten() {
+            let name = left.file_name().into_string().unwrap_or_default();
+            let process = name.strip_prefix("mariadb-of-").and_then(|rest| rest.split('-').next());
+            if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+                let _ = std::fs::remove_dir_all(left.path());
+            }
+        }
+        let empty = place.join("mariadb-empty");
+        if !empty.exists() {
+            let folder = own_folder();
+            make_a_server(folder.path());
+            // Another process may be faster.
+            let _ = std::fs::rename(folder.path(), &empty);
+        }
+        empty
     });
-    let copied = Command::new("cp").arg("-a").arg(EMPTY.path().join(".")).arg(folder.path()).status();
+    let folder = own_folder();
+    let copied = Command::new("cp").arg("-a").arg(EMPTY.join(".")).arg(folder.path()).status();
     assert!(copied.unwrap().success());
+    folder
+}
+
+fn own_folder() -> TempDir {
+    let prefix = format!("mariadb-of-{}-", std::process::id());
+    tempfile::Builder::new().prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn make_a_server(folder: &Path) {
+    let made = Command::new("mariadb-install-db")
+        .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root", SMALL])
+        .arg(format!("--datadir={}/data", folder.display()))
+        .stdin(Stdio::null())
+        .output()
+        .expect("the package mariadb-server is installed");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    std::fs::write(folder.join("init.sql"), format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n")).unwrap();
 }
 
 fn spawn(port: u16, folder: &TempDir, options: &[String]) -> Child {
@@ -142,7 +168,7 @@ fn spawn(port: u16, folder: &TempDir, options: &[String]) -> Child {
     command.args(["--pdeathsig", "KILL", "mariadbd", "--no-defaults", "--user=root", "--bind-address=127.0.0.1"]);
     command.arg(format!("--datadir={folder}/data")).arg(format!("--init-file={folder}/init.sql"));
     command.arg(format!("--socket={folder}/my.sock")).arg(format!("--pid-file={folder}/my.pid"));
-    command.arg(format!("--port={port}")).args(["--max-connections=1000", "--skip-name-resolve"]).args(options);
+    command.arg(format!("--port={port}")).args(["--max-connections=1000", "--skip-name-resolve", SMALL]).args(options);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     start(command)
 }
