@@ -24,6 +24,8 @@ pub(crate) struct Claiming<'a> {
 impl Request for Claiming<'_> {
     type Answer = Result<Standing, Error>;
 
+    const WAITS: bool = true;
+
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Self::Answer, Fault> {
         if !self.in_line
             && let Some(token) = self.take(session).await?

@@ -115,7 +115,7 @@ impl Engine for Leases {
         for some in claims.chunks(RENEWALS_AT_ONCE) {
             let shortest = some.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
             let renewing = Renewing { tables: &self.tables, claims: some };
-            match self.pool.run(patience(shortest / 2), &renewing).await {
+            match self.pool.run(patience(shortest / 3), &renewing).await {
                 Ok(renewed) => renewals.extend(renewed),
                 Err(error) if renewals.is_empty() => {
                     return Err(error.during("renew", some.first().map(|claim| &claim.name)));
@@ -162,5 +162,5 @@ impl Engine for Leases {
 
 /// How long an answer is waited for when the lease is this long.
 fn patience(ttl: Duration) -> Duration {
-    (ttl / 2).clamp(IMPATIENCE, PATIENCE)
+    ttl.clamp(IMPATIENCE, PATIENCE)
 }

@@ -6,14 +6,14 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lockhouse_core::{Clock, Error, Moment};
 use mysql_async::prelude::{FromValue, Queryable};
 use mysql_async::{Conn, Opts, Row};
 use rand::Rng;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::error::{Fault, explain};
@@ -31,7 +31,10 @@ pub(crate) struct Pool {
     options: Opts,
     server: String,
     idle: Mutex<Vec<Idle>>,
-    permits: Semaphore,
+    /// One for each connection that is in use.
+    connections: Arc<Semaphore>,
+    /// One less, for requests that may have to wait for the row of a lock: they must not keep a release waiting.
+    waits: Arc<Semaphore>,
 }
 
 struct Idle {
@@ -42,7 +45,8 @@ struct Idle {
 impl Pool {
     /// At most so many connections to a server, of which none is made yet.
     pub(crate) fn new(options: Opts, server: String, most: usize) -> Self {
-        Self { options, server, idle: Mutex::default(), permits: Semaphore::new(most) }
+        let (connections, waits) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most.max(2) - 1)));
+        Self { options, server, idle: Mutex::default(), connections, waits }
     }
 
     /// Carries a request out within a time limit, and again when the server ended it in favour of another.
@@ -68,7 +72,7 @@ impl Pool {
     {
         let mut deadlocks = 0;
         loop {
-            let mut session = self.session(final_word).await?;
+            let mut session = self.session(R::WAITS, final_word).await?;
             match request.carry_out(&mut session).await {
                 Ok(answer) => {
                     session.give_back();
@@ -86,16 +90,20 @@ impl Pool {
         }
     }
 
-    async fn session<'a>(&'a self, final_word: &'a AtomicBool) -> Result<Session<'a>, Fault> {
-        let permit = self.permits.acquire().await.expect("the semaphore is never closed");
+    async fn session<'a>(&'a self, waits: bool, final_word: &'a AtomicBool) -> Result<Session<'a>, Fault> {
+        let permit = async |of: &Arc<Semaphore>| Arc::clone(of).acquire_owned().await.expect("it is never closed");
+        let wait = if waits { Some(permit(&self.waits).await) } else { None };
+        let permits = Permits { _wait: wait, _connection: permit(&self.connections).await };
+        let mut owned = Owned { connection: None, permits: Some(permits) };
         while let Some((connection, rested)) = self.rested() {
-            let mut connection = Owned(Some(connection));
-            if !rested || connection.lives().await {
-                return Ok(Session { pool: self, connection, final_word, _permit: permit });
+            owned.connection = Some(connection);
+            if !rested || owned.lives().await {
+                return Ok(Session { pool: self, owned, final_word });
             }
+            owned.connection.take().map_or((), |connection| end(connection, None));
         }
-        let connection = Conn::new(self.options.clone()).await.map_err(Fault::Connecting)?;
-        Ok(Session { pool: self, connection: Owned(Some(connection)), final_word, _permit: permit })
+        owned.connection = Some(Conn::new(self.options.clone()).await.map_err(Fault::Connecting)?);
+        Ok(Session { pool: self, owned, final_word })
     }
 
     /// The connection that was used last, and whether that is long ago.
@@ -107,7 +115,7 @@ impl Pool {
     /// Ends every connection that nobody uses: something happened that they may not have heard of.
     pub(crate) fn forget(&self) {
         for Idle { connection, .. } in self.idle().drain(..) {
-            end(connection);
+            end(connection, None);
         }
     }
 
@@ -134,6 +142,9 @@ pub(crate) trait Request: Sync {
     /// What comes back.
     type Answer: Send;
 
+    /// Whether it may have to wait for the row of a lock.
+    const WAITS: bool = false;
+
     /// Carries it out on a connection that nobody else uses. An error ends the connection.
     fn carry_out(&self, session: &mut Session<'_>) -> impl Future<Output = Result<Self::Answer, Fault>> + Send;
 }
@@ -141,9 +152,8 @@ pub(crate) trait Request: Sync {
 /// A connection for one request.
 pub(crate) struct Session<'a> {
     pool: &'a Pool,
-    connection: Owned,
+    owned: Owned,
     final_word: &'a AtomicBool,
-    _permit: SemaphorePermit<'a>,
 }
 
 impl Session<'_> {
@@ -159,14 +169,14 @@ impl Session<'_> {
     }
 
     async fn send(&mut self, text: &str, final_word: bool) -> Result<Vec<Set>, Fault> {
-        let Some(connection) = self.connection.0.as_mut() else {
+        let Some(connection) = self.owned.connection.as_mut() else {
             return Err(Fault::Answer("the connection was given back".into()));
         };
         ask(connection, text).await.map_err(|error| Fault::Asking { error, final_word })
     }
 
     fn give_back(mut self) {
-        if let Some(connection) = self.connection.0.take() {
+        if let Some(connection) = self.owned.connection.take() {
             self.pool.idle().push(Idle { connection, since: Clock::Boot.now() });
         }
     }
@@ -206,11 +216,20 @@ pub(crate) fn column<T: FromValue>(row: &Row, at: usize) -> Result<T, Fault> {
 }
 
 /// A connection that ends with its owner, unless it is taken out.
-struct Owned(Option<Conn>);
+struct Owned {
+    connection: Option<Conn>,
+    permits: Option<Permits>,
+}
+
+/// The right to use a connection.
+struct Permits {
+    _connection: OwnedSemaphorePermit,
+    _wait: Option<OwnedSemaphorePermit>,
+}
 
 impl Owned {
     async fn lives(&mut self) -> bool {
-        match &mut self.0 {
+        match &mut self.connection {
             Some(connection) => matches!(timeout(PING, connection.ping()).await, Ok(Ok(()))),
             None => false,
         }
@@ -219,22 +238,23 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            end(connection);
+        if let Some(connection) = self.connection.take() {
+            end(connection, self.permits.take());
         }
     }
 }
 
-/// Ends a connection at once.
+/// Ends a connection at once. Nobody else gets its permits before it is closed.
 ///
 /// Dropped inside a runtime, the driver would leave a task behind that reads the answers still to come, for as long as
 /// they take: for ever, when the network is gone. Outside of one it closes the connection and no more.
-fn end(connection: Conn) {
-    static ENDER: LazyLock<Mutex<Sender<Conn>>> = LazyLock::new(|| {
+fn end(connection: Conn, permits: Option<Permits>) {
+    type Ended = (Conn, Option<Permits>);
+    static ENDER: LazyLock<Mutex<Sender<Ended>>> = LazyLock::new(|| {
         let (sender, receiver) = channel();
-        std::thread::spawn(move || receiver.iter().for_each(drop::<Conn>));
+        std::thread::spawn(move || receiver.iter().for_each(drop::<Ended>));
         Mutex::new(sender)
     });
     // It fails only if the thread is gone, and then the connection is dropped here.
-    let _ = ENDER.lock().unwrap_or_else(PoisonError::into_inner).send(connection);
+    let _ = ENDER.lock().unwrap_or_else(PoisonError::into_inner).send((connection, permits));
 }
