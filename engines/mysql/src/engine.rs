@@ -72,17 +72,18 @@ impl Leases {
     /// Looks until the claim may have moved.
     async fn wait(&self, claim: &Claim) -> Result<Option<Standing>> {
         let (mut looks, mut before) = (0, None);
-        tokio::time::sleep(pause(0, looks)).await;
+        tokio::time::sleep(pause(0, looks, claim.ttl)).await;
         loop {
             let glance = Glance { tables: &self.tables, name: &claim.name, id: &claim.id };
             match self.pool.run(patience(claim.ttl), &glance).await? {
                 Seen::Granted(token) => return Ok(Some(Standing::Granted { token })),
                 Seen::MayMove => return Ok(None),
-                Seen::Waits(place, ahead) => {
+                Seen::Waits { place, ahead, first_left } => {
                     // A line that moves is looked at more often.
                     looks = if before == Some(ahead) { looks + 1 } else { 0 };
                     before = Some(ahead);
-                    self.waiters.sleeper(&claim.name, place, claim.id).sleep(pause(ahead, looks)).await;
+                    let pause = pause(ahead, looks, first_left);
+                    self.waiters.sleeper(&claim.name, place, claim.id).sleep(pause).await;
                 }
             }
         }

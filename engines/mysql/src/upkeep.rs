@@ -12,13 +12,17 @@ use crate::statement::{Tables, Value, sql};
 
 /// Nobody depends on sweeping: whoever claims a name looks after it, so this only bounds what is left lying around.
 const SWEEP: Duration = Duration::from_secs(60);
+/// Short-lived commands do not sweep up: they should be done before that.
+const FIRST_SWEEP: Duration = Duration::from_secs(10);
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Sweeps until the client is gone. The first time is some time away, so that short-lived commands do not.
+/// Sweeps until the client is gone.
 pub(crate) async fn keep_up(pool: Weak<Pool>, tables: Arc<Tables>) {
+    let mut pause = FIRST_SWEEP;
     loop {
-        let pause = SWEEP.mul_f64(rand::rng().random_range(0.5..1.5));
-        tokio::time::sleep(pause).await;
+        let apart = pause.mul_f64(rand::rng().random_range(0.5..1.5));
+        tokio::time::sleep(apart).await;
+        pause = SWEEP;
         let Some(pool) = pool.upgrade() else { return };
         if let Err(error) = pool.run(LIMIT, &Sweep { tables: &tables }).await {
             tracing::debug!(%error, "cannot sweep up");

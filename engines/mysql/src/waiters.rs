@@ -23,6 +23,9 @@ use crate::statement::{Tables, Value, sql};
 const FIRST: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(32));
 /// What every claim ahead adds.
 const EACH_AHEAD: Duration = Duration::from_millis(40);
+/// When the first in line dies, those behind it look one after the other, so much apart and by then at the latest.
+const EACH_APART: Duration = Duration::from_millis(2);
+const LAST_APART: Duration = Duration::from_millis(100);
 /// Nobody looks more rarely.
 const RAREST: Duration = Duration::from_secs(5);
 
@@ -123,8 +126,15 @@ pub(crate) enum Seen {
     Granted(u64),
     /// It may get in, or is not in line any more: it should ask.
     MayMove,
-    /// It waits here, behind so many waiters.
-    Waits(Place, u64),
+    /// It waits.
+    Waits {
+        /// Where.
+        place: Place,
+        /// How many wait ahead of it.
+        ahead: u64,
+        /// When the lease of the first in line is over, if that is not renewed.
+        first_left: Duration,
+    },
 }
 
 impl Request for Glance<'_> {
@@ -137,23 +147,26 @@ impl Request for Glance<'_> {
         let (state, token): (u8, Option<u64>) = (column(row, 0)?, column(row, 1)?);
         let (weight, capacity): (u32, u32) = (column(row, 2)?, column(row, 3)?);
         let place = (column(row, 4)?, column(row, 5)?);
-        let (ahead, first_is_over, held): (u64, Option<bool>, u64) =
-            (column(row, 6)?, column(row, 7)?, column(row, 8)?);
+        let (ahead, first_left, held): (u64, Option<i64>, u64) = (column(row, 6)?, column(row, 7)?, column(row, 8)?);
+        let first_left = Duration::from_micros(first_left.and_then(|left| u64::try_from(left).ok()).unwrap_or(0));
         let fits = ahead == 0 && Room::beside(capacity, held).admit(weight);
         Ok(match (state, token) {
             (HOLDS, Some(token)) => Seen::Granted(token),
-            (WAITS, _) if !fits && first_is_over != Some(true) => Seen::Waits(place, ahead),
+            (WAITS, _) if !fits && !first_left.is_zero() => Seen::Waits { place, ahead, first_left },
             _ => Seen::MayMove,
         })
     }
 }
 
 /// How long a waiter sleeps that has looked so often in vain, with so many waiters ahead of it.
-pub(crate) fn pause(ahead: u64, looks: u32) -> Duration {
+///
+/// Whoever dies at the head of the line is noticed by those behind, however rarely they look otherwise.
+pub(crate) fn pause(ahead: u64, looks: u32, first_left: Duration) -> Duration {
     let (first, last) = FIRST;
     let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
     let pause = first.saturating_mul(1 << looks.min(10)).min(last).max(EACH_AHEAD.saturating_mul(ahead)).min(RAREST);
-    pause.mul_f64(rand::rng().random_range(0.5..1.0))
+    let spread = EACH_APART.saturating_mul(ahead).min(LAST_APART);
+    pause.mul_f64(rand::rng().random_range(0.5..1.0)).min(first_left + spread)
 }
 
 #[cfg(test)]
@@ -163,10 +176,12 @@ mod tests {
     #[test]
     fn the_first_looks_often_and_the_others_rarely() {
         for _ in 0..100 {
-            assert!(pause(0, 0) <= Duration::from_millis(2));
-            assert!(pause(0, 1000) <= Duration::from_millis(32));
-            assert!(pause(10, 0) >= Duration::from_millis(200));
-            assert!(pause(u64::MAX, 0) <= RAREST);
+            let lives = Duration::from_secs(60);
+            assert!(pause(0, 0, lives) <= Duration::from_millis(2));
+            assert!(pause(0, 1000, lives) <= Duration::from_millis(32));
+            assert!(pause(10, 0, lives) >= Duration::from_millis(200));
+            assert!(pause(u64::MAX, 0, lives) <= RAREST);
+            assert!(pause(u64::MAX, 0, Duration::from_millis(7)) <= Duration::from_millis(107));
         }
     }
 
