@@ -16,6 +16,8 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("sqlite", "sqlite:/var/lib/locks.db"),
         #[cfg(feature = "redis")]
         ("redis", "redis://127.0.0.1:6379"),
+        #[cfg(feature = "mysql")]
+        ("mysql", "mysql://user:password@127.0.0.1:3306/database"),
     ]
 }
 
@@ -61,9 +63,28 @@ pub fn connector(url: &str) -> Result<impl Connector> {
             let redis = url.option("prefix").map_or(Ok(redis.clone()), |prefix| redis.prefix(prefix))?;
             return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
         }
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => Arc::new(mysql(&url)?),
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })
+}
+
+#[cfg(feature = "mysql")]
+fn mysql(url: &EngineUrl) -> Result<lockhouse_mysql::Mysql> {
+    url.only(&["prefix", "table", "create", "hold"])?;
+    if let Some(hold) = url.option("hold").filter(|hold| *hold != "lease") {
+        return Err(Error::new(Kind::Unsupported, format!("there is no hold={hold} on MySQL in this build"))
+            .help("leave it out: claims are kept as rows with leases"));
+    }
+    let mysql = lockhouse_mysql::Mysql::at(url.rest())?;
+    let mysql = url.option("table").map_or(Ok(mysql.clone()), |base| mysql.tables(base))?;
+    match url.option("create") {
+        None | Some("yes") => Ok(mysql),
+        Some("no") => Ok(mysql.create(false)),
+        Some(other) => Err(Error::new(Kind::Invalid, format!("create={other} is neither yes nor no"))
+            .help("with create=no, tables that are missing are not created")),
+    }
 }
 
 fn unknown(scheme: &str) -> Error {

@@ -1,0 +1,327 @@
+//! The verbs about claims.
+
+use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Patience, PublicId, Renewal, Standing, Withdrawal};
+
+use crate::error::Fault;
+use crate::line::{HOLDS, Line, Numbers, OUT, Own, WAITS, WINDOW, id, turn};
+use crate::pool::{Request, Session, column, set};
+use crate::statement::{Batch, Tables, Value, sql};
+
+/// The longest owner that is stored, in characters.
+const LONGEST_OWNER: usize = 255;
+/// The longest note that is stored, in characters: so that 64 KiB are enough for any.
+const LONGEST_NOTE: usize = 10_000;
+
+/// `claim`: what comes back is where it stands, or why it makes no sense.
+#[derive(Debug)]
+pub(crate) struct Claiming<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) claim: &'a Claim,
+    /// It is known to be in line, so there is no use in trying the short way.
+    pub(crate) in_line: bool,
+}
+
+impl Request for Claiming<'_> {
+    type Answer = Result<Standing, Error>;
+
+    const WAITS: bool = true;
+
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Self::Answer, Fault> {
+        if !self.in_line
+            && let Some(token) = self.take(session).await?
+        {
+            return Ok(Ok(Standing::Granted { token }));
+        }
+        self.the_long_way(session).await
+    }
+}
+
+impl Claiming<'_> {
+    /// Takes a lock that nobody has. `None` when somebody is there.
+    async fn take(&self, session: &mut Session<'_>) -> Result<Option<u64>, Fault> {
+        let take = self.tables.write(sql!("take"), &self.values(&[]));
+        for _ in 0..2 {
+            let sets = session.write(&take).await?;
+            match set(&sets, 1)?.rows.first() {
+                Some(lock) if set(&sets, 2)?.changed == 1 => {
+                    return Ok(Some(Numbers::new(column(lock, 0)?).next(self.claim.floor)));
+                }
+                Some(_) => return Ok(None),
+                None => self.create_lock(session).await?,
+            }
+        }
+        Ok(None)
+    }
+
+    async fn create_lock(&self, session: &mut Session<'_>) -> Result<(), Fault> {
+        let name = [("name", Value::name(&self.claim.name))];
+        session.write(&self.tables.write(sql!("create_lock"), &name)).await.map(drop)
+    }
+
+    /// Somebody is there: the line is looked at and decided upon here, while its row is ours.
+    async fn the_long_way(&self, session: &mut Session<'_>) -> Result<Result<Standing, Error>, Fault> {
+        let Self { tables, claim, .. } = self;
+        let lock = tables.write(sql!("lock"), &self.values(&[]));
+        let look = tables.write(sql!("look"), &self.values(&[("window", Value::number(WINDOW as u64))]));
+        let mut sets = session.look(&format!("{lock}{look}")).await?;
+        if set(&sets, 1)?.rows.is_empty() {
+            session.look("ROLLBACK").await?;
+            self.create_lock(session).await?;
+            sets = session.look(&format!("{lock}{look}")).await?;
+        }
+        let newest = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("the lock's row is gone".into()))?;
+        let mut numbers = Numbers::new(column(newest, 0)?);
+        let mut line = Line::read(&sets, 2)?;
+        let mut todo = Batch::default();
+        loop {
+            if line.expired > 0 {
+                todo.push(tables.write(sql!("expire_holders"), &self.values(&[])));
+            } else {
+                if line.own.as_ref().is_some_and(|own| own.takes(claim)) {
+                    line.lighten(claim.id, claim.weight);
+                    numbers.keep_above(claim.floor);
+                }
+                if !line.settle(claim.id, &mut numbers, tables, &mut todo) {
+                    break;
+                }
+            }
+            // What was done so far is part of what is looked at next.
+            let Batch { text, statements } = std::mem::take(&mut todo);
+            sets = session.look(&format!("{text}{look}")).await?;
+            line = Line::read(&sets, statements)?;
+        }
+        self.decide(session, line, numbers, todo).await
+    }
+
+    /// The line is in order. Finds out where the claim stands, and commits.
+    async fn decide(
+        &self,
+        session: &mut Session<'_>,
+        line: Line,
+        mut numbers: Numbers,
+        mut todo: Batch,
+    ) -> Result<Result<Standing, Error>, Fault> {
+        let Self { tables, claim, .. } = self;
+        let own = line.own.as_ref();
+        let placed = match own {
+            Some(own) if own.lives => self.again(own, &mut numbers, &mut todo),
+            _ => {
+                if own.is_some() {
+                    // It is out of the line, and whoever was behind it comes first.
+                    todo.push(tables.write(sql!("remove"), &self.values(&[])));
+                }
+                line.agrees(claim).map(|()| self.join(&line, &mut numbers, &mut todo))
+            }
+        };
+        if let Some(newest) = numbers.changed() {
+            todo.push(tables.write(sql!("count"), &self.values(&[("newest", Value::number(newest))])));
+        }
+        let ahead_at = todo.statements;
+        if let Ok(Placed::Queued { turn, arrived }) = placed {
+            let place = [("turn", Value::number(turn)), ("arrived", Value::number(arrived))];
+            todo.push(tables.write(sql!("ahead"), &self.only(&place)));
+        }
+        todo.push("COMMIT".into());
+        let sets = session.write(&todo.text).await?;
+        Ok(match placed {
+            Err(error) => Err(error),
+            Ok(Placed::Granted(token)) => Ok(Standing::Granted { token }),
+            Ok(Placed::Refused) => Ok(Standing::Refused),
+            Ok(Placed::Queued { .. }) => {
+                let row = set(&sets, ahead_at)?.rows.first().ok_or_else(|| Fault::Answer("no number ahead".into()))?;
+                let ahead: u64 = column(row, 0)?;
+                Ok(Standing::Queued { ahead: u32::try_from(ahead).unwrap_or(u32::MAX) })
+            }
+        })
+    }
+
+    /// The claim is there already: its lease is renewed, and it may weigh less than before.
+    fn again(&self, own: &Own, numbers: &mut Numbers, todo: &mut Batch) -> Result<Placed, Error> {
+        let claim = self.claim;
+        if own.state == OUT {
+            return Ok(Placed::Refused);
+        }
+        if own.capacity != claim.capacity {
+            let what = format!("the name is in use with capacity {}, not {}", own.capacity, claim.capacity);
+            let help = "use one kind of lock, and one number of permits, for a name";
+            return Err(Error::new(Kind::Conflict, what).help(help));
+        }
+        if claim.weight > own.weight {
+            let what = format!("the claim weighs {}, and cannot be raised to {}", own.weight, claim.weight);
+            return Err(Error::new(Kind::Invalid, what).help("there is no upgrade: release, then lock anew"));
+        }
+        let token = own.token.map(|token| token.max(claim.floor));
+        if own.takes(claim) {
+            let values = self.values(&[("token", Value::maybe(token))]);
+            todo.push(self.tables.write(sql!("again"), &values));
+        }
+        numbers.keep_above(claim.floor);
+        Ok(match token.filter(|_| own.state == HOLDS) {
+            Some(token) => Placed::Granted(token),
+            None => Placed::Queued { turn: own.turn, arrived: own.arrived },
+        })
+    }
+
+    /// A newcomer.
+    fn join(&self, line: &Line, numbers: &mut Numbers, todo: &mut Batch) -> Placed {
+        let claim = self.claim;
+        let (state, arrived, token, placed) = if line.admits(claim) {
+            let token = numbers.next(claim.floor);
+            (HOLDS, 0, Some(token), Placed::Granted(token))
+        } else if claim.patience == Patience::None {
+            return Placed::Refused;
+        } else {
+            let arrived = numbers.next(claim.floor);
+            (WAITS, arrived, None, Placed::Queued { turn: turn(claim), arrived })
+        };
+        let values = self.values(&[
+            ("state", Value::number(state)),
+            ("arrived", Value::number(arrived)),
+            ("token", Value::maybe(token)),
+        ]);
+        todo.push(self.tables.write(sql!("join"), &values));
+        placed
+    }
+
+    /// What is known of the claim, and more.
+    fn values<'v>(&self, more: &[(&'v str, Value)]) -> Vec<(&'v str, Value)> {
+        let claim = self.claim;
+        let note = claim.note.as_deref().map_or_else(Value::null, |note| Value::text(note, LONGEST_NOTE));
+        let mut values = vec![
+            ("id", Value::id(&claim.id)),
+            ("name", Value::name(&claim.name)),
+            ("turn", Value::number(turn(claim))),
+            ("weight", Value::number(claim.weight)),
+            ("capacity", Value::number(claim.capacity)),
+            ("floor", Value::number(claim.floor)),
+            ("ttl", Value::lease(claim)),
+            ("lingers", Value::flag(claim.lingers)),
+            ("owner", Value::text(claim.owner.label(), LONGEST_OWNER)),
+            ("note", note),
+        ];
+        values.extend_from_slice(more);
+        values
+    }
+
+    /// The name, and more.
+    fn only<'v>(&self, more: &[(&'v str, Value)]) -> Vec<(&'v str, Value)> {
+        let mut values = vec![("name", Value::name(&self.claim.name))];
+        values.extend_from_slice(more);
+        values
+    }
+}
+
+/// Where a claim gets in the line.
+#[derive(Debug, Clone, Copy)]
+enum Placed {
+    Granted(u64),
+    Queued { turn: i64, arrived: u64 },
+    Refused,
+}
+
+/// `withdraw`. Nobody is let in by it: whoever is next looks from time to time, and lets itself in.
+#[derive(Debug)]
+pub(crate) struct Withdrawing<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) claim: &'a Claim,
+}
+
+impl Request for Withdrawing<'_> {
+    type Answer = Withdrawal;
+
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Withdrawal, Fault> {
+        let key = [("id", Value::id(&self.claim.id)), ("name", Value::name(&self.claim.name))];
+        let sets = session.write(&self.tables.write(sql!("withdraw"), &key)).await?;
+        if set(&sets, 0)?.changed == 1 {
+            return Ok(Withdrawal::Withdrawn);
+        }
+        // Its lease is over: the row goes, but it was out of the line already.
+        session.write(&self.tables.write(sql!("remove"), &key)).await?;
+        Ok(Withdrawal::NotThere)
+    }
+}
+
+/// `renew`, for some claims.
+#[derive(Debug)]
+pub(crate) struct Renewing<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) claims: &'a [Claim],
+}
+
+impl Request for Renewing<'_> {
+    type Answer = Vec<Renewal>;
+
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Vec<Renewal>, Fault> {
+        let mut text = String::from("START TRANSACTION; ");
+        // Claims with the same lease are one statement, and most have the same.
+        let mut kinds: Vec<(&Claim, Vec<&Claim>)> = Vec::new();
+        for claim in self.claims {
+            match kinds.iter_mut().find(|(like, _)| (like.ttl, like.lingers) == (claim.ttl, claim.lingers)) {
+                Some((_, some)) => some.push(claim),
+                None => kinds.push((claim, vec![claim])),
+            }
+        }
+        for (like, claims) in &kinds {
+            let ids = Value::list(claims.iter().map(|claim| Value::id(&claim.id)));
+            let values = [("ids", ids), ("ttl", Value::lease(like)), ("lingers", Value::flag(like.lingers))];
+            text.push_str(&self.tables.write(sql!("renew"), &values));
+        }
+        let ids = Value::list(self.claims.iter().map(|claim| Value::id(&claim.id)));
+        text.push_str(&self.tables.write(sql!("renewed"), &[("ids", ids)]));
+        text.push_str("COMMIT");
+        let sets = session.write(&text).await?;
+        let honoured = set(&sets, 1 + kinds.len())?.rows.iter().map(|row| id(row, 0)).collect::<Result<Vec<_>, _>>()?;
+        let honoured: std::collections::HashSet<ClaimId> = honoured.into_iter().collect();
+        let renewal = |claim: &Claim| if honoured.contains(&claim.id) { Renewal::Renewed } else { Renewal::Gone };
+        Ok(self.claims.iter().map(renewal).collect())
+    }
+}
+
+/// `evict`.
+#[derive(Debug)]
+pub(crate) struct Evicting<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) name: &'a Name,
+    pub(crate) claim: &'a PublicId,
+}
+
+impl Request for Evicting<'_> {
+    type Answer = bool;
+
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<bool, Fault> {
+        let (first, last) = ids(self.claim);
+        let key = [("name", Value::name(self.name)), ("first", Value::id(&first)), ("last", Value::id(&last))];
+        let sets = session.write(&self.tables.write(sql!("evict"), &key)).await?;
+        if set(&sets, 0)?.changed > 0 {
+            return Ok(true);
+        }
+        // A holder that was evicted before is not changed, and is there all the same.
+        let sets = session.look(&self.tables.write(sql!("evicted"), &key)).await?;
+        let count: u64 = set(&sets, 0)?.rows.first().map_or(Ok(0), |row| column(row, 0))?;
+        Ok(count > 0)
+    }
+}
+
+/// The first and the last id that people call by this one.
+fn ids(public: &PublicId) -> (ClaimId, ClaimId) {
+    let digits = u64::from_str_radix(&public.to_string(), 16).unwrap_or(0);
+    let filled = |with: u8| {
+        let mut id = [with; 16];
+        id[..6].copy_from_slice(&digits.to_be_bytes()[2..]);
+        ClaimId::from_bytes(id)
+    };
+    (filled(0), filled(0xff))
+}
+
+/// What no engine can make sense of.
+pub(crate) fn check(claim: &Claim) -> Result<(), Error> {
+    let invalid = |what: String, help: &str| Err(Error::new(Kind::Invalid, what).help(help));
+    if claim.weight == 0 || claim.weight > claim.capacity {
+        let what = format!("a weight of {} never fits into a capacity of {}", claim.weight, claim.capacity);
+        return invalid(what, "ask for at least one permit, and for no more than there are");
+    }
+    if claim.ttl.is_zero() {
+        return invalid("a lease of no length is over before it begins".into(), "some seconds are usual");
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! The tables: created when they are first needed, and brought from version to version.
+
+use lockhouse_core::{Error, Kind};
+
+use crate::error::Fault;
+use crate::pool::{Request, Session, column, set};
+use crate::settings::Settings;
+use crate::statement::{Tables, Value, sql};
+
+/// What leads to each version from the one before, beginning with version 1. All of it can be repeated.
+const VERSIONS: &[&str] = &[sql!("version_1")];
+
+/// Makes sure that the tables are there, in the version of this program.
+#[derive(Debug)]
+pub(crate) struct Preparing<'a> {
+    pub(crate) tables: &'a Tables,
+    /// Whether tables may be created.
+    pub(crate) create: bool,
+}
+
+impl Request for Preparing<'_> {
+    type Answer = ();
+
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<(), Fault> {
+        Settings::ask(session).await?.writable()?;
+        let mut version = match self.version(session).await {
+            Err(fault) if fault.is_missing_table() && self.create => {
+                session.write(&self.tables.write(sql!("schema"), &[])).await?;
+                self.version(session).await?
+            }
+            Err(fault) if fault.is_missing_table() => return Err(Fault::Refusal(self.missing())),
+            version => version?,
+        };
+        if version > VERSIONS.len() {
+            return Err(Fault::Refusal(self.newer(version)));
+        }
+        if version < VERSIONS.len() && !self.create {
+            return Err(Fault::Refusal(self.missing()));
+        }
+        while let Some(step) = VERSIONS.get(version) {
+            session.write(&self.tables.write(step, &[])).await?;
+            version += 1;
+            let value = [("version", Value::number(version as u64))];
+            session.write(&self.tables.write(sql!("migrated"), &value)).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Preparing<'_> {
+    async fn version(&self, session: &mut Session<'_>) -> Result<usize, Fault> {
+        let sets = session.look(&self.tables.write(sql!("version"), &[])).await?;
+        set(&sets, 0)?.rows.first().map_or(Ok(0), |row| column(row, 0))
+    }
+
+    fn missing(&self) -> Error {
+        let what = format!(
+            "the tables {}, {} and {} are not there, or too old, and ?create=no says not to create them",
+            self.tables.name("locks"),
+            self.tables.name("claims"),
+            self.tables.name("cells")
+        );
+        Error::new(Kind::Invalid, what)
+            .help("have an administrator run the statements of engines/mysql/src/sql, or leave ?create=no out")
+    }
+
+    fn newer(&self, version: usize) -> Error {
+        let table = self.tables.name("schema");
+        let what = format!("the table {table} says version {version}, and this program knows {}", VERSIONS.len());
+        Error::new(Kind::Corrupt, what).help("update this program, or give it tables of its own with ?table=")
+    }
+}
+
+/// The statements that create everything, for an administrator.
+pub(crate) fn statements(tables: &Tables) -> String {
+    let version = [("version", Value::number(VERSIONS.len() as u64))];
+    let parts = [sql!("schema")].into_iter().chain(VERSIONS.iter().copied()).chain([sql!("migrated")]);
+    parts.map(|part| tables.write(part, &version)).collect::<Vec<_>>().join("\n").replace("; ", ";\n")
+}

@@ -1,0 +1,115 @@
+//! What the server says of itself: the settings that matter for locks.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use lockhouse_core::{Checkup, Error, Kind};
+
+use crate::error::Fault;
+use crate::pool::{Request, Session, column, set};
+use crate::schema::statements;
+use crate::statement::{Tables, Value, sql};
+
+/// Variables of a session, as far as the server has them: MySQL and MariaDB differ.
+#[derive(Debug)]
+pub(crate) struct Settings(HashMap<String, String>);
+
+impl Settings {
+    /// Asks the server.
+    pub(crate) async fn ask(session: &mut Session<'_>) -> Result<Self, Fault> {
+        let sets = session.look(sql!("settings")).await?;
+        let pair = |row| Ok((column::<String>(row, 0)?.to_lowercase(), column(row, 1)?));
+        Ok(Self(set(&sets, 0)?.rows.iter().map(pair).collect::<Result<_, Fault>>()?))
+    }
+
+    fn get(&self, variable: &str) -> Option<&str> {
+        self.0.get(variable).map(String::as_str)
+    }
+
+    fn is_on(&self, variable: &str) -> bool {
+        self.get(variable).is_some_and(|value| !matches!(value, "OFF" | "0"))
+    }
+
+    /// A server that takes no writes keeps no locks: a replica, a secondary of group replication.
+    pub(crate) fn writable(&self) -> Result<(), Fault> {
+        let read_only = ["read_only", "super_read_only", "innodb_read_only"].into_iter().find(|one| self.is_on(one));
+        let Some(variable) = read_only else { return Ok(()) };
+        let what = format!("the server is read-only ({variable} is on): it is a replica, or a secondary of a group");
+        Err(Fault::Refusal(Error::new(Kind::Unsupported, what).help("give the address of the primary")))
+    }
+
+    fn is_mariadb(&self) -> bool {
+        self.get("version").is_some_and(|version| version.contains("MariaDB"))
+    }
+
+    /// What an operator should know.
+    fn findings(&self, mut checkup: Checkup) -> Checkup {
+        if let Some(flush) = self.get("innodb_flush_log_at_trx_commit").filter(|flush| *flush != "1") {
+            checkup = checkup.danger(
+                format!("innodb_flush_log_at_trx_commit is {flush}: a crash can take back the last grants and tokens"),
+                "SET GLOBAL innodb_flush_log_at_trx_commit = 1",
+            );
+        }
+        if self.is_on("log_bin") && self.get("sync_binlog").is_some_and(|sync| sync != "1") {
+            checkup = checkup.advice(
+                "sync_binlog is not 1: after a crash, a replica can lack the last grants",
+                "SET GLOBAL sync_binlog = 1",
+            );
+        }
+        if self.is_on("log_bin") {
+            checkup = checkup.advice(
+                "replication is asynchronous unless it was set up otherwise: a fail-over can lose a grant",
+                "fence what the lock protects with its token",
+            );
+        }
+        if self.is_on("wsrep_on") {
+            checkup = checkup.advice(
+                "this is a node of a Galera cluster, with which locks were not tested",
+                "have all clients use the same node",
+            );
+        }
+        checkup
+    }
+}
+
+/// `checkup`.
+#[derive(Debug)]
+pub(crate) struct CheckingUp<'a> {
+    pub(crate) tables: &'a Tables,
+}
+
+impl Request for CheckingUp<'_> {
+    type Answer = Checkup;
+
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Checkup, Fault> {
+        let settings = Settings::ask(session).await?;
+        let claims = [("table", Value::bytes(self.tables.name("claims").as_bytes()))];
+        let sets = session.look(&self.tables.write(sql!("checkup"), &claims)).await?;
+        let row = set(&sets, 0)?.rows.first().ok_or_else(|| Fault::Answer("no time".into()))?;
+        let (micros, engine): (u64, Option<String>) = (column(row, 0)?, column(row, 1)?);
+        let mut checkup = Checkup { server_time: Some(Duration::from_micros(micros)), ..Checkup::default() };
+        let flavour = if settings.is_mariadb() { "MariaDB" } else { "MySQL" };
+        checkup = checkup.fact("server", format!("{flavour} {}", settings.get("version").unwrap_or("of no version")));
+        checkup = checkup.fact("storage engine", engine.as_deref().unwrap_or("not told"));
+        for (what, variables) in [
+            ("isolation", ["transaction_isolation", "tx_isolation"].as_slice()),
+            ("longest wait for a row, in s", &["innodb_lock_wait_timeout"]),
+            ("idle connections end after, in s", &["wait_timeout"]),
+            ("most connections", &["max_connections"]),
+            ("flush at commit", &["innodb_flush_log_at_trx_commit"]),
+            ("binary log", &["log_bin"]),
+            ("logged are", &["binlog_format"]),
+        ] {
+            if let Some(value) = variables.iter().find_map(|variable| settings.get(variable)) {
+                checkup = checkup.fact(what, value);
+            }
+        }
+        checkup = checkup.fact("tables are made by", format!("\n{}", statements(self.tables)));
+        if engine.as_deref().is_some_and(|engine| engine != "InnoDB") {
+            let table = self.tables.name("claims");
+            let what = format!("{table} is kept by {}, and locks need InnoDB", engine.unwrap_or_default());
+            checkup = checkup.danger(what, format!("ALTER TABLE {table} ENGINE = InnoDB"));
+        }
+        Ok(settings.findings(checkup))
+    }
+}

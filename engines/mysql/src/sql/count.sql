@@ -1,0 +1,1 @@
+UPDATE {locks} SET newest = {newest}, used = UTC_DATE() WHERE name = {name};

@@ -1,0 +1,2 @@
+START TRANSACTION;
+SELECT newest FROM {locks} WHERE name = {name} FOR UPDATE;

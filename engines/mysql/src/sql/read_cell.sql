@@ -1,0 +1,1 @@
+SELECT version, token, value FROM {cells} WHERE name = {name};

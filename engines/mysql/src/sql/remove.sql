@@ -1,0 +1,1 @@
+DELETE FROM {claims} WHERE id = {id} AND name = {name};

@@ -1,0 +1,178 @@
+//! Statements from their files, with the names of the tables and the values put in.
+//!
+//! Several statements travel as one text, which is one round trip, and such a text cannot be prepared. So values are
+//! written into it, and only in forms that can be nothing but a value: numbers, and bytes as `x'…'`.
+
+use std::fmt::Write as _;
+
+use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Result};
+
+use crate::error::ENGINE;
+
+/// A statement, or several, from its file.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("sql/", $name, ".sql"))
+    };
+}
+pub(crate) use sql;
+
+/// How the engine's tables are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tables {
+    base: String,
+}
+
+/// The longest first part of a table's name: MySQL allows 64 characters in all.
+const LONGEST_BASE: usize = 48;
+
+impl Tables {
+    /// Tables whose names begin with `base` and an underscore.
+    pub(crate) fn new(base: &str) -> Result<Self> {
+        let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if base.is_empty() || base.len() > LONGEST_BASE || !base.chars().all(letters) {
+            let what = format!("{base:?} cannot be the first part of a table's name");
+            let help = format!("use up to {LONGEST_BASE} letters, digits and underscores, such as table=lockhouse");
+            return Err(Error::new(Kind::Invalid, what).help(help).engine(ENGINE));
+        }
+        Ok(Self { base: base.to_owned() })
+    }
+
+    /// The name of one of the tables: `locks`, `claims`, `cells` or `schema`.
+    pub(crate) fn name(&self, table: &str) -> String {
+        format!("{}_{table}", self.base)
+    }
+
+    /// Puts tables and values in the place of what stands in braces, and leaves comments out.
+    pub(crate) fn write(&self, statement: &str, values: &[(&str, Value)]) -> String {
+        let mut text = String::with_capacity(statement.len() * 2);
+        for line in statement.lines().filter(|line| !line.trim_start().starts_with("--")) {
+            let line = line.split(" -- ").next().unwrap_or(line);
+            let mut rest = line.trim_start();
+            while let Some((before, after)) = rest.split_once('{') {
+                let (key, after) = after.split_once('}').unwrap_or((after, ""));
+                text.push_str(before);
+                match key {
+                    "locks" | "claims" | "cells" | "schema" => {
+                        let _ = write!(text, "`{}_{key}`", self.base);
+                    }
+                    key => match values.iter().find(|(name, _)| *name == key) {
+                        Some((_, value)) => text.push_str(&value.0),
+                        None => unreachable!("the statement has a value {key:?} that was not given"),
+                    },
+                }
+                rest = after;
+            }
+            text.push_str(rest);
+            text.push(' ');
+        }
+        text
+    }
+}
+
+/// Statements that travel together.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) text: String,
+    /// How many there are: each has an answer of its own.
+    pub(crate) statements: usize,
+}
+
+impl Batch {
+    /// Adds one statement.
+    pub(crate) fn push(&mut self, statement: String) {
+        self.text.push_str(&statement);
+        self.statements += 1;
+    }
+}
+
+/// A value as it stands in a statement.
+#[derive(Debug, Clone)]
+pub(crate) struct Value(String);
+
+impl Value {
+    pub(crate) fn null() -> Self {
+        Self("NULL".into())
+    }
+
+    pub(crate) fn number(number: impl Into<i128>) -> Self {
+        Self(number.into().to_string())
+    }
+
+    pub(crate) fn maybe(number: Option<u64>) -> Self {
+        number.map_or_else(Self::null, Self::number)
+    }
+
+    pub(crate) fn flag(flag: bool) -> Self {
+        Self(if flag { "TRUE" } else { "FALSE" }.into())
+    }
+
+    pub(crate) fn bytes(bytes: &[u8]) -> Self {
+        let mut text = String::with_capacity(bytes.len() * 2 + 3);
+        text.push_str("x'");
+        hex(&mut text, bytes);
+        text.push('\'');
+        Self(text)
+    }
+
+    /// Text for people, cut off at so many characters.
+    pub(crate) fn text(text: &str, longest: usize) -> Self {
+        let end = text.char_indices().nth(longest).map_or(text.len(), |(end, _)| end);
+        let Self(bytes) = Self::bytes(&text.as_bytes()[..end]);
+        Self(format!("_utf8mb4 {bytes}"))
+    }
+
+    pub(crate) fn name(name: &Name) -> Self {
+        Self::bytes(name.as_str().as_bytes())
+    }
+
+    pub(crate) fn id(id: &ClaimId) -> Self {
+        Self::bytes(id.as_bytes())
+    }
+
+    /// A lease in microseconds, rounded up: shorter than asked for it must not be.
+    pub(crate) fn lease(claim: &Claim) -> Self {
+        Self::number(u64::try_from(claim.ttl.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX))
+    }
+
+    /// Several values, for `IN (…)`.
+    pub(crate) fn list(values: impl IntoIterator<Item = Self>) -> Self {
+        Self(values.into_iter().map(|value| value.0).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn hex(text: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_and_values_are_put_in_and_comments_left_out() {
+        let tables = Tables::new("jobs").unwrap();
+        let name = Name::new("it's a \\ name").unwrap();
+        let text = tables.write(
+            "-- why\nSELECT a FROM {locks} -- what\n  WHERE name = {name} AND n = {n};",
+            &[("name", Value::name(&name)), ("n", Value::number(-7))],
+        );
+        assert_eq!(text, "SELECT a FROM `jobs_locks` WHERE name = x'697427732061205c206e616d65' AND n = -7; ");
+    }
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        assert_eq!(Value::text("aé😀b", 2).0, "_utf8mb4 x'61c3a9'");
+    }
+
+    #[test]
+    fn a_table_name_cannot_be_anything_else() {
+        for base in ["", "a`b", "a b", "a.b", "ä", &"x".repeat(49)] {
+            assert_eq!(Tables::new(base).unwrap_err().kind(), Kind::Invalid, "{base}");
+        }
+    }
+}

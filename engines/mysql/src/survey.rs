@@ -1,0 +1,58 @@
+//! What people see of the lines.
+
+use std::time::Duration;
+
+use lockhouse_core::{Line, Name, Place};
+use mysql_async::Row;
+
+use crate::error::Fault;
+use crate::line::id;
+use crate::pool::{Request, Session, column, set};
+use crate::statement::{Tables, Value, sql};
+
+/// `survey`.
+#[derive(Debug)]
+pub(crate) struct Surveying<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) prefix: &'a str,
+}
+
+impl Request for Surveying<'_> {
+    type Answer = Vec<Line>;
+
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Vec<Line>, Fault> {
+        let prefix = self.prefix.as_bytes();
+        let values = [("prefix", Value::bytes(prefix)), ("length", Value::number(prefix.len() as u64))];
+        let sets = session.look(&self.tables.write(sql!("survey"), &values)).await?;
+        let mut lines: Vec<Line> = Vec::new();
+        // Holders come first, in the order of their tokens, then waiters in the order of their turn.
+        for row in &set(&sets, 0)?.rows {
+            let name: Vec<u8> = column(row, 0)?;
+            let name = String::from_utf8(name).ok().and_then(|name| Name::new(name).ok());
+            let name = name.ok_or_else(|| Fault::Answer("a claim on something that is no name".into()))?;
+            let place = place(row)?;
+            match lines.last_mut() {
+                Some(line) if line.name == name => line.places.push(place),
+                _ => lines.push(Line { name, capacity: column(row, 4)?, places: vec![place] }),
+            }
+        }
+        Ok(lines)
+    }
+}
+
+fn place(row: &Row) -> Result<Place, Fault> {
+    let micros = |at: usize| -> Result<Duration, Fault> {
+        Ok(Duration::from_micros(u64::try_from(column::<i64>(row, at)?).unwrap_or(0)))
+    };
+    Ok(Place {
+        id: id(row, 1)?.public(),
+        owner: column(row, 2)?,
+        weight: column(row, 3)?,
+        priority: column(row, 5)?,
+        token: column(row, 7)?,
+        lease_left: micros(8)?,
+        since: micros(9)?,
+        note: column(row, 10)?,
+        evicted: column(row, 11)?,
+    })
+}

@@ -1,0 +1,58 @@
+//! A thousand waiters, and a handful of connections.
+
+mod servers;
+
+use std::time::Duration;
+
+use lockhouse_core::Locks;
+use lockhouse_mysql::Mysql;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+use servers::{Server, plain};
+use tokio::task::JoinSet;
+
+const WAITERS: usize = 1_000;
+const MOST_CONNECTIONS: usize = 8;
+/// So long that nothing ends by it on a busy machine.
+const LEASE: Duration = Duration::from_secs(300);
+
+/// How many connections to that port this process has.
+fn connections(port: u16) -> usize {
+    let (remote, established) = (format!(":{port:04X}"), "01");
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let is_ours = |line: &&str| {
+        let mut words = line.split_whitespace().skip(2);
+        words.next().is_some_and(|to| to.ends_with(&remote)) && words.next() == Some(established)
+    };
+    table.lines().filter(is_ours).count()
+}
+
+async fn count(observer: &mut Conn, claims: &str) -> usize {
+    observer.query_first(format!("SELECT COUNT(*) FROM lockhouse_claims WHERE {claims}")).await.unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_waiters_need_few_connections() {
+    let server = Server::start(&[]);
+    let mut observer = plain(&server.address()).await;
+    let locks = Locks::new(Mysql::at(&server.address()).unwrap()).await.unwrap();
+    let guard = locks.mutex("a").ttl(LEASE).lock().await.unwrap();
+    let mut waiters = JoinSet::new();
+    for _ in 0..WAITERS {
+        let mutex = locks.mutex("a").ttl(LEASE);
+        waiters.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
+    }
+    // The observer's own is not counted.
+    let mut most = 0;
+    while count(&mut observer, "state = 1").await < WAITERS {
+        most = most.max(connections(server.port) - 1);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    guard.release().await.unwrap();
+    while let Some(done) = waiters.join_next().await {
+        done.unwrap();
+        most = most.max(connections(server.port) - 1);
+    }
+    assert!((2..=MOST_CONNECTIONS).contains(&most), "{most} connections");
+    assert_eq!(count(&mut observer, "TRUE").await, 0);
+}

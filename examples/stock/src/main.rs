@@ -1,0 +1,20 @@
+//! Lets sixteen buyers loose on ten items, in every way, and prints what came of it.
+
+#![expect(clippy::print_stdout, reason = "it prints its result")]
+
+use std::sync::Arc;
+
+use stock::{BUYERS, ITEMS, MariaDb, Result, Way, rush};
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let url = std::env::args().nth(1).ok_or("give the URL of a database, such as mysql://root@127.0.0.1:3306/shop")?;
+    let (shelf, locks) = (Arc::new(MariaDb::connect(&url).await?), lockhouse::connect(&url).await?);
+    println!("{BUYERS} buyers, {ITEMS} items");
+    for way in Way::ALL {
+        let outcome = rush(Arc::clone(&shelf) as _, &locks, way, "teapot").await?;
+        let verdict = if outcome.is_exact() { "right" } else { "WRONG" };
+        println!("{way:?}: {} sold, {} left: {verdict}", outcome.sold, outcome.left);
+    }
+    Ok(())
+}

@@ -1,0 +1,1 @@
+UPDATE stock_items SET quantity = :quantity WHERE id = :item
