@@ -1,0 +1,116 @@
+#![doc = include_str!("../README.md")]
+
+mod address;
+mod cells;
+mod chores;
+mod drift;
+mod engine;
+mod error;
+mod kept;
+mod listener;
+mod pool;
+mod schema;
+mod server;
+mod survey;
+mod tables;
+mod waiters;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lockhouse_core::{Connector, Engine, Error, Guarantees, Result, Side};
+
+use crate::address::Address;
+use crate::error::ENGINE;
+use crate::kept::Kept;
+use crate::server::{Parts, Server};
+use crate::tables::{Statements, Tables};
+
+/// Connects to one PostgreSQL server.
+///
+/// ```
+/// use lockhouse_postgres::Postgres;
+///
+/// let postgres = Postgres::at("//alice:secret@127.0.0.1:5432/shop")?.table("app.locks")?.create(false);
+/// assert!(postgres.ddl().contains("CREATE TABLE app.locks_claims"));
+/// # Ok::<(), lockhouse_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Postgres {
+    address: Address,
+    tables: Tables,
+    create: bool,
+    /// What both sides of the client know together.
+    kept: Arc<Kept>,
+}
+
+impl Postgres {
+    /// The server at `//user:password@host:port/database`, where everything but the host can be left out. Nothing is
+    /// connected yet.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what is no such address.
+    pub fn at(address: &str) -> Result<Self> {
+        let address = Address::parse(address)?;
+        Ok(Self { address, tables: Tables::default(), create: true, kept: Arc::default() })
+    }
+
+    /// What the names of all tables and functions begin with, instead of `lockhouse`; after a dot behind it, if they are
+    /// to be in another schema than `public`.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what has other characters than small letters, digits and
+    /// underscores, or is too long.
+    pub fn table(mut self, table: &str) -> Result<Self> {
+        self.tables = Tables::parse(table)?;
+        Ok(self)
+    }
+
+    /// Whether tables and functions that are not there are created, which they are unless said.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// The statements that create everything, for a database in which the program itself may not.
+    #[must_use]
+    pub fn ddl(&self) -> String {
+        schema::ddl(&self.tables)
+    }
+
+    /// What one server promises.
+    #[must_use]
+    pub fn guarantees() -> Guarantees {
+        engine::guarantees()
+    }
+
+    fn side(&self, side: Side) -> Server {
+        Server::new(Parts {
+            side,
+            config: self.address.config(),
+            channel: format!("lockhouse_{:016x}", rand::random::<u64>()),
+            statements: Arc::new(Statements::about(&self.tables)),
+            kept: Arc::clone(&self.kept),
+            name: self.address.to_string(),
+        })
+    }
+}
+
+#[async_trait]
+impl Connector for Postgres {
+    /// Connects one side, each with connections of its own. The first one creates what is missing.
+    ///
+    /// # Errors
+    /// [`Kind::Unreachable`](lockhouse_core::Kind::Unreachable) within two seconds;
+    /// [`Kind::Denied`](lockhouse_core::Kind::Denied) when the server refuses our credentials, or tables are missing
+    /// that may not be created.
+    async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
+        let server = self.side(side);
+        if side == Side::Keeper {
+            let prepared = schema::prepare(&server.pool, &self.tables, self.create).await;
+            prepared.map_err(|fault| -> Error { server.explain(fault).engine(ENGINE).during("connect", None) })?;
+        }
+        Ok(Arc::new(server))
+    }
+}
