@@ -1,5 +1,6 @@
 //! What PostgreSQL and the network say, told as Lockhouse's errors.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockhouse_core::{Error, Kind};
@@ -12,7 +13,7 @@ pub(crate) const ENGINE: &str = "postgres";
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// There was no connection to send it on.
-    Connecting(tokio_postgres::Error),
+    Connecting(Unconnected),
     /// There was none within this time.
     NoConnection(Duration),
     /// It was sent; the server or the driver said so.
@@ -25,6 +26,21 @@ pub(crate) enum Fault {
     Told(Box<Error>),
 }
 
+/// Why there is no connection. Everybody who waits for one is told.
+#[derive(Debug, Clone)]
+pub(crate) enum Unconnected {
+    /// The server or the network refused.
+    Refused(Arc<tokio_postgres::Error>),
+    /// Connecting took too long.
+    Slow,
+}
+
+impl From<tokio_postgres::Error> for Unconnected {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Refused(Arc::new(error))
+    }
+}
+
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         Self::Told(Box::new(error))
@@ -34,17 +50,16 @@ impl From<Error> for Fault {
 /// The one translation: which kind of error it is, whether the request may have been carried out, and what to do.
 pub(crate) fn explain(fault: Fault, server: &str) -> Error {
     let told = match fault {
-        Fault::Connecting(error) => match error.code() {
-            Some(_) => by_code(&error, server).because(message(error)),
-            None => unreachable(&format!("{server} cannot be reached"))
-                .help("see whether the server runs, and whether its address and port are right")
-                .because(message(error)),
-        },
+        Fault::Connecting(Unconnected::Refused(error)) if error.code().is_some() => {
+            by_code(&error, server).because(message(&error))
+        }
+        Fault::Connecting(Unconnected::Refused(error)) => out_of_reach(server).because(message(&error)),
+        Fault::Connecting(Unconnected::Slow) => out_of_reach(server).because("connecting took too long"),
         Fault::NoConnection(limit) => Error::new(Kind::TimedOut, format!("no connection to {server} within {limit:?}"))
             .help("see whether the server is overloaded or the network is slow"),
         Fault::Asking(error) => match error.code() {
-            Some(_) => by_code(&error, server).because(message(error)),
-            None => unreachable(&format!("the connection to {server} broke")).unknown().because(message(error)),
+            Some(_) => by_code(&error, server).because(message(&error)),
+            None => unreachable(&format!("the connection to {server} broke")).unknown().because(message(&error)),
         },
         Fault::Silence(limit) => Error::new(Kind::TimedOut, format!("{server} did not answer within {limit:?}"))
             .unknown()
@@ -86,8 +101,9 @@ fn by_code(error: &tokio_postgres::Error, server: &str) -> Error {
         &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN | &SqlState::DATABASE_DROPPED => {
             unreachable(&format!("{server} was stopped, or ended our connection")).unknown()
         }
-        &SqlState::CANNOT_CONNECT_NOW => unreachable(&format!("{server} is starting up, or shutting down"))
-            .help("it will answer by itself"),
+        &SqlState::CANNOT_CONNECT_NOW => {
+            unreachable(&format!("{server} is starting up, or shutting down")).help("it will answer by itself")
+        }
         &SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE => {
             Error::new(Kind::TimedOut, format!("{server} gave up on the statement"))
                 .help("see in pg_stat_activity who has had a transaction open for long")
@@ -104,6 +120,11 @@ fn by_code(error: &tokio_postgres::Error, server: &str) -> Error {
     }
 }
 
+fn out_of_reach(server: &str) -> Error {
+    unreachable(&format!("{server} cannot be reached"))
+        .help("see whether the server runs, and whether its address and port are right")
+}
+
 fn unreachable(what: &str) -> Error {
     Error::new(Kind::Unreachable, what)
 }
@@ -114,13 +135,11 @@ fn rights(server: &str) -> Error {
 }
 
 /// What the server says in its own words, without the driver's around it.
-fn message(error: tokio_postgres::Error) -> Box<dyn std::error::Error + Send + Sync> {
-    match error.as_db_error() {
-        Some(said) => format!("{} ({})", said.message(), said.code().code()).into(),
-        None => match error.into_source() {
-            Some(source) => source,
-            None => "it was closed".into(),
-        },
+fn message(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
+        (None, Some(source)) => source.to_string(),
+        (None, None) => error.to_string(),
     }
 }
 

@@ -41,7 +41,9 @@ impl Kept {
         if state.drift.observe(server_micros, sent, received) {
             state.settings += 1;
             drop(state);
-            tracing::warn!("the clock of the PostgreSQL server was set, or ours stood still: every lock held there is lost");
+            tracing::warn!(
+                "the clock of the PostgreSQL server was set, or ours stood still: every lock held there is lost"
+            );
         }
     }
 

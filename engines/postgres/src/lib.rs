@@ -6,6 +6,7 @@ mod chores;
 mod drift;
 mod engine;
 mod error;
+mod gate;
 mod kept;
 mod listener;
 mod pool;
@@ -18,10 +19,9 @@ mod waiters;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Error, Guarantees, Result, Side};
+use lockhouse_core::{Connector, Engine, Guarantees, Result, Side};
 
 use crate::address::Address;
-use crate::error::ENGINE;
 use crate::kept::Kept;
 use crate::server::{Parts, Server};
 use crate::tables::{Statements, Tables};
@@ -107,10 +107,8 @@ impl Connector for Postgres {
     /// that may not be created.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
         let server = self.side(side);
-        if side == Side::Keeper {
-            let prepared = schema::prepare(&server.pool, &self.tables, self.create).await;
-            prepared.map_err(|fault| -> Error { server.explain(fault).engine(ENGINE).during("connect", None) })?;
-        }
+        let prepared = schema::prepare(&server.pool, &self.tables, self.create).await;
+        prepared.map_err(|fault| server.explain(fault).during("connect", None))?;
         Ok(Arc::new(server))
     }
 }

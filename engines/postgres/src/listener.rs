@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 
 use crate::address::LONGEST_CONNECT;
-use crate::error::Fault;
+use crate::error::{Fault, Unconnected};
 use crate::waiters::Waiters;
 
 /// Nothing is ever asked for on this connection, so nobody would notice that it is gone: it is tried this often.
@@ -58,12 +58,11 @@ impl Listener {
             return Ok(ear.since);
         }
         *ear = None;
-        let connected = timeout(LONGEST_CONNECT, self.listen()).await;
-        let new = connected.map_err(|_| Fault::NoConnection(LONGEST_CONNECT))?.map_err(Fault::Connecting)?;
-        Ok(ear.insert(new).since)
+        let new = timeout(LONGEST_CONNECT, self.listen()).await.unwrap_or(Err(Unconnected::Slow));
+        Ok(ear.insert(new.map_err(Fault::Connecting)?).since)
     }
 
-    async fn listen(&self) -> Result<Ear, tokio_postgres::Error> {
+    async fn listen(&self) -> Result<Ear, Unconnected> {
         let (client, mut connection) = self.config.connect(NoTls).await?;
         let deaf = Arc::new(AtomicBool::new(false));
         let mut tasks = JoinSet::new();

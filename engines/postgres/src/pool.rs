@@ -4,21 +4,25 @@
 //! and the server rolls back or commits: no transaction stays open, and no answer is taken for another's.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row};
 
 use crate::address::LONGEST_CONNECT;
-use crate::error::{Fault, breaks_connection};
+use crate::error::{Fault, Unconnected, breaks_connection};
 use crate::tables::sql;
 
 /// A value of a statement, with its type: the server is not asked for it.
 pub(crate) type Value<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// How long a request waits for a connection that others use before one more is made: about what making one takes.
+const GROWS: Duration = Duration::from_millis(20);
 
 /// One connection. Dropped, it is closed at once.
 pub(crate) struct Link {
@@ -28,8 +32,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects, and makes the settings of ours.
-    pub(crate) async fn connect(config: &Config) -> Result<Self, Fault> {
+    /// Connects, makes the settings of ours, and does what makes it ready.
+    async fn connect(config: &Config, warm: &str) -> Result<Self, Unconnected> {
         let connecting = async {
             let (client, connection) = config.connect(NoTls).await?;
             let mut driver = JoinSet::new();
@@ -39,32 +43,54 @@ impl Link {
                 }
             });
             client.batch_execute(sql!("ask/settings")).await?;
+            client.batch_execute(warm).await?;
             Ok(Self { client, _driver: driver })
         };
-        let connected = timeout(LONGEST_CONNECT, connecting).await;
-        connected.map_err(|_| Fault::NoConnection(LONGEST_CONNECT))?.map_err(Fault::Connecting)
+        timeout(LONGEST_CONNECT, connecting).await.unwrap_or(Err(Unconnected::Slow))
     }
 }
 
 /// A few connections to a server.
 pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    /// Whoever connects. A request that is given up does not take back the connection that is being made for it: on a
+    /// busy server none would ever be finished.
+    connecting: Mutex<JoinSet<()>>,
+}
+
+struct Shared {
     config: Config,
-    places: Semaphore,
+    most: usize,
+    /// What makes a connection ready.
+    warm: String,
+    state: Mutex<State>,
+    /// A connection is free, or could not be made.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
     /// Those that nobody uses at present, the last used one last.
-    idle: Mutex<Vec<Link>>,
+    idle: Vec<Link>,
+    /// All there are, those that are being made included.
+    open: usize,
+    connecting: bool,
+    /// How often connecting failed, and why the last time.
+    failures: u64,
+    failure: Option<Unconnected>,
 }
 
 /// A connection that somebody uses. Closed when it is dropped, unless it is given back.
 struct Borrowed<'a> {
-    pool: &'a Pool,
-    link: Link,
-    _place: SemaphorePermit<'a>,
+    shared: &'a Shared,
+    link: Option<Link>,
 }
 
 impl Pool {
     /// At most so many connections to a server. None is made yet.
-    pub(crate) fn new(config: Config, most: usize) -> Self {
-        Self { config, places: Semaphore::new(most), idle: Mutex::default() }
+    pub(crate) fn new(config: Config, most: usize, warm: String) -> Self {
+        let shared = Shared { config, most, warm, state: Mutex::default(), changed: Notify::new() };
+        Self { shared: Arc::new(shared), connecting: Mutex::default() }
     }
 
     /// Sends a statement and waits for its rows.
@@ -74,7 +100,7 @@ impl Pool {
     pub(crate) async fn ask(&self, statement: &str, values: &[Value<'_>], limit: Duration) -> Result<Vec<Row>, Fault> {
         let until = Instant::now() + limit;
         let borrowed = timeout_at(until, self.borrow()).await.map_err(|_| Fault::NoConnection(limit))??;
-        let answer = timeout_at(until, borrowed.link.client.query_typed(statement, values)).await;
+        let answer = timeout_at(until, borrowed.client().query_typed(statement, values)).await;
         match answer {
             Ok(Ok(rows)) => {
                 borrowed.give_back();
@@ -82,58 +108,140 @@ impl Pool {
             }
             Ok(Err(error)) => {
                 if breaks_connection(&error) {
-                    self.close_idle();
+                    self.shared.close_idle();
                 } else {
                     borrowed.give_back();
                 }
                 Err(Fault::Asking(error))
             }
             Err(_) => {
-                self.close_idle();
+                self.shared.close_idle();
                 Err(Fault::Silence(limit))
             }
         }
     }
 
-    /// A connection of its own for somebody who does more than ask.
+    /// A connection for somebody who does more than ask. It is not made ready: there may be no tables yet.
     pub(crate) async fn link(&self) -> Result<Link, Fault> {
-        Link::connect(&self.config).await
+        Link::connect(&self.shared.config, "").await.map_err(Fault::Connecting)
+    }
+
+    /// Takes in a connection that was made apart.
+    pub(crate) fn keep(&self, link: Link) {
+        let mut state = self.shared.state();
+        state.open += 1;
+        state.idle.push(link);
     }
 
     async fn borrow(&self) -> Result<Borrowed<'_>, Fault> {
-        let place = self.places.acquire().await.expect("it is never closed");
-        let link = match self.take_idle() {
-            Some(link) => link,
-            None => Link::connect(&self.config).await?,
-        };
-        Ok(Borrowed { pool: self, link, _place: place })
+        let shared = &*self.shared;
+        let failures = shared.state().failures;
+        let mut waited = false;
+        loop {
+            let mut changed = pin!(shared.changed.notified());
+            changed.as_mut().enable();
+            {
+                let mut state = shared.state();
+                if let Some(link) = state.take_idle() {
+                    return Ok(Borrowed { shared, link: Some(link) });
+                }
+                if let Some(failure) = state.failure.as_ref().filter(|_| state.failures > failures) {
+                    return Err(Fault::Connecting(failure.clone()));
+                }
+                if state.may_grow(shared.most, waited) {
+                    self.connect();
+                }
+            }
+            waited |= timeout(GROWS, changed).await.is_err();
+        }
     }
 
-    fn take_idle(&self) -> Option<Link> {
-        let mut idle = self.idle();
-        std::iter::from_fn(|| idle.pop()).find(|link| !link.client.is_closed())
+    /// Makes one more connection, in the background.
+    fn connect(&self) {
+        let mut connecting = self.connecting.lock().unwrap_or_else(PoisonError::into_inner);
+        while connecting.try_join_next().is_some() {}
+        let shared = Arc::clone(&self.shared);
+        connecting.spawn(async move {
+            let connected = Link::connect(&shared.config, &shared.warm).await;
+            let mut state = shared.state();
+            state.connecting = false;
+            match connected {
+                Ok(link) => {
+                    state.idle.push(link);
+                    shared.changed.notify_one();
+                }
+                Err(failure) => {
+                    state.open -= 1;
+                    state.failures += 1;
+                    state.failure = Some(failure);
+                    shared.changed.notify_waiters();
+                }
+            }
+        });
+    }
+}
+
+impl State {
+    fn take_idle(&mut self) -> Option<Link> {
+        while let Some(link) = self.idle.pop() {
+            if !link.client.is_closed() {
+                return Some(link);
+            }
+            self.open -= 1;
+        }
+        None
     }
 
+    /// Whether one more connection is to be made: always the first one, others when nobody gave one back for a while.
+    fn may_grow(&mut self, most: usize, waited: bool) -> bool {
+        let grows = !self.connecting && self.open < most && (self.open == 0 || waited);
+        if grows {
+            self.connecting = true;
+            self.open += 1;
+        }
+        grows
+    }
+}
+
+impl Shared {
     /// One connection broke or is silent: the others that nobody uses are likely to be so as well, and new ones are
     /// cheaper than finding out one by one.
     fn close_idle(&self) {
-        self.idle().clear();
+        let mut state = self.state();
+        state.open -= state.idle.len();
+        state.idle.clear();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Link>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Borrowed<'_> {
-    fn give_back(self) {
-        self.pool.idle().push(self.link);
+    fn client(&self) -> &Client {
+        &self.link.as_ref().expect("it is there until it is given back").client
+    }
+
+    fn give_back(mut self) {
+        let link = self.link.take();
+        self.shared.state().idle.extend(link);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        if self.link.take().is_some() {
+            self.shared.state().open -= 1;
+            // Whoever waits makes another one.
+            self.shared.changed.notify_one();
+        }
     }
 }
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The configuration knows the password.
-        f.debug_struct("Pool").field("idle", &self.idle().len()).finish_non_exhaustive()
+        f.debug_struct("Pool").field("open", &self.shared.state().open).finish_non_exhaustive()
     }
 }

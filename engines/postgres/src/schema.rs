@@ -1,5 +1,6 @@
 //! Our tables and functions: made on first use, by versions.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use lockhouse_core::{Error, Kind};
@@ -45,11 +46,13 @@ pub(crate) async fn prepare(pool: &Pool, tables: &Tables, create: bool) -> Resul
         let mut link = pool.link().await?;
         let ready = usize::try_from(version(&link, tables).await?).unwrap_or(usize::MAX);
         match ready.cmp(&MIGRATIONS.len()) {
-            std::cmp::Ordering::Equal => Ok(()),
-            std::cmp::Ordering::Greater => Err(newer(tables)),
-            std::cmp::Ordering::Less if !create => Err(missing(tables)),
-            std::cmp::Ordering::Less => migrate(&mut link, tables).await,
+            Ordering::Equal => {}
+            Ordering::Greater => return Err(newer(tables)),
+            Ordering::Less if !create => return Err(missing(tables)),
+            Ordering::Less => migrate(&mut link, tables).await?,
         }
+        pool.keep(link);
+        Ok(())
     };
     timeout(LONGEST, preparing).await.map_err(|_| Fault::NoConnection(LONGEST))?
 }

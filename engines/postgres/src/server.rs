@@ -6,11 +6,13 @@ use std::time::Duration;
 use lockhouse_core::{
     Claim, Clock, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Side, Standing, Withdrawal,
 };
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
 use crate::chores::Chores;
 use crate::error::{Fault, explain};
+use crate::gate::Gates;
 use crate::kept::Kept;
 use crate::listener::Listener;
 use crate::pool::{Pool, Value};
@@ -31,6 +33,7 @@ pub(crate) struct Server {
     pub(crate) statements: Arc<Statements>,
     pub(crate) listener: Listener,
     waiters: Arc<Waiters>,
+    gates: Gates,
     kept: Arc<Kept>,
     chores: Option<Chores>,
     name: String,
@@ -54,14 +57,21 @@ impl Server {
         // With the one that listens, eight at most for each client.
         let (most, keeps) = if side == Side::Keeper { (2, true) } else { (5, false) };
         let waiters = Arc::new(Waiters::default());
-        let pool = Arc::new(Pool::new(config.clone(), most));
+        let pool = Arc::new(Pool::new(config.clone(), most, statements.warm.clone()));
         let chores = keeps.then(|| Chores::begin(Arc::clone(&pool), Arc::clone(&statements)));
         let listener = Listener::new(config, channel, Arc::clone(&waiters));
-        Self { pool, statements, listener, waiters, kept, chores, name }
+        Self { pool, statements, listener, waiters, gates: Gates::default(), kept, chores, name }
     }
 
     pub(crate) fn explain(&self, fault: Fault) -> Error {
         explain(fault, &self.name)
+    }
+
+    /// Sends a statement about one name, when those before it about that name are through. It gives one row.
+    async fn one_of(&self, name: &Name, statement: &str, values: &[Value<'_>], limit: Duration) -> Result<Row, Fault> {
+        let until = Instant::now() + limit;
+        let _gate = timeout_at(until, self.gates.pass(name)).await.map_err(|_| Fault::NoConnection(limit))?;
+        self.one(statement, values, until.duration_since(Instant::now())).await
     }
 
     /// Sends a statement that gives one row.
@@ -92,7 +102,7 @@ impl Server {
             (&shown(claim.owner.label()), Type::TEXT),
             (&claim.note.as_deref().map(shown), Type::TEXT),
         ];
-        let row = self.one(&self.statements.claim, &values, patience_for(claim.ttl / 2)).await?;
+        let row = self.one_of(&claim.name, &self.statements.claim, &values, patience_for(claim.ttl / 2)).await?;
         self.kept.observe(get::<i64>(&row, 4)?.unsigned_abs(), sent);
         let standing = self.stands(claim, &row, sent)?;
         self.kept.claimed(claim, standing);
@@ -192,7 +202,7 @@ impl Server {
         let sent = Clock::Boot.now();
         let values: [Value<'_>; 2] =
             [(&claim.name.as_str(), Type::TEXT), (&claim.id.as_bytes().as_slice(), Type::BYTEA)];
-        let row = self.one(&self.statements.withdraw, &values, patience_for(claim.ttl / 2)).await?;
+        let row = self.one_of(&claim.name, &self.statements.withdraw, &values, patience_for(claim.ttl / 2)).await?;
         self.kept.observe(get::<i64>(&row, 1)?.unsigned_abs(), sent);
         self.kept.withdrawn(&claim.id);
         Ok(if get(&row, 0)? { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
@@ -253,12 +263,13 @@ fn shown(text: &str) -> String {
 /// The first and the last id that people call by this one.
 fn ids(public: &PublicId) -> ([u8; 16], [u8; 16]) {
     let digits = u64::from_str_radix(&public.to_string(), 16).unwrap_or(0);
-    [0, 0xff].map(|with| {
-        let mut id = [with; 16];
-        id[..6].copy_from_slice(&digits.to_be_bytes()[2..]);
-        id
-    })
-    .into()
+    [0, 0xff]
+        .map(|with| {
+            let mut id = [with; 16];
+            id[..6].copy_from_slice(&digits.to_be_bytes()[2..]);
+            id
+        })
+        .into()
 }
 
 /// What no engine can make sense of.

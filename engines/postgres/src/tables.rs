@@ -61,9 +61,7 @@ impl fmt::Display for Tables {
 /// Names that need no quotes, so that everybody can type them.
 fn is_plain(name: &str) -> bool {
     let letter = |c: char| c.is_ascii_lowercase() || c == '_';
-    name.len() <= LONGEST
-        && name.starts_with(letter)
-        && name.chars().all(|c| letter(c) || c.is_ascii_digit())
+    name.len() <= LONGEST && name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
 }
 
 /// Every statement that is sent while locks are in use, filled in once.
@@ -79,6 +77,7 @@ pub(crate) struct Statements {
     pub(crate) survey: String,
     pub(crate) read_cell: String,
     pub(crate) write_cell: String,
+    pub(crate) warm: String,
 }
 
 impl Statements {
@@ -94,6 +93,7 @@ impl Statements {
             survey: tables.fill(sql!("ask/survey")),
             read_cell: tables.fill(sql!("ask/read_cell")),
             write_cell: tables.fill(sql!("ask/write_cell")),
+            warm: tables.fill(sql!("ask/warm")),
         }
     }
 }

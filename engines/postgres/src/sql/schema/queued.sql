@@ -8,7 +8,7 @@ BEGIN
     SELECT count(*), (extract(epoch FROM min(lease_end) - at) * 1000000)::bigint INTO ahead, left_micros
     FROM lockhouse_claims WHERE name = the_name AND state = 0;
     SELECT count(*) INTO waiters FROM lockhouse_claims
-    WHERE name = the_name AND state = 1
+    WHERE name = the_name AND state = 1 AND lease_end > at
       AND (priority > the_priority OR (priority = the_priority AND arrived < the_arrival));
     ahead := ahead + waiters;
 END $$;
