@@ -16,6 +16,8 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("sqlite", "sqlite:/var/lib/locks.db"),
         #[cfg(feature = "redis")]
         ("redis", "redis://127.0.0.1:6379"),
+        #[cfg(feature = "postgres")]
+        ("postgres", "postgres://127.0.0.1:5432/postgres"),
     ]
 }
 
@@ -61,9 +63,40 @@ pub fn connector(url: &str) -> Result<impl Connector> {
             let redis = url.option("prefix").map_or(Ok(redis.clone()), |prefix| redis.prefix(prefix))?;
             return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
         }
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => {
+            url.only(&["prefix", "hold", "table", "create"])?;
+            hold(&url)?;
+            let postgres = lockhouse_postgres::Postgres::at(url.rest())?;
+            let postgres = url.option("table").map_or(Ok(postgres.clone()), |table| postgres.table(table))?;
+            Arc::new(postgres.create(create(&url)?))
+        }
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })
+}
+
+/// How a lock is held: by a lease, which is the only way yet.
+#[cfg(feature = "postgres")]
+fn hold(url: &EngineUrl) -> Result<()> {
+    match url.option("hold") {
+        None | Some("lease") => Ok(()),
+        Some(other) => {
+            let what = format!("the engine {} cannot hold a lock by {other:?}", url.scheme());
+            Err(Error::new(Kind::Unsupported, what).help("write ?hold=lease, or leave it out"))
+        }
+    }
+}
+
+/// Whether tables that are not there may be created, which they may unless the URL says no.
+#[cfg(feature = "postgres")]
+fn create(url: &EngineUrl) -> Result<bool> {
+    match url.option("create") {
+        None | Some("yes") => Ok(true),
+        Some("no") => Ok(false),
+        Some(other) => Err(Error::new(Kind::Invalid, format!("the option create cannot be {other:?}"))
+            .help("write ?create=yes or ?create=no")),
+    }
 }
 
 fn unknown(scheme: &str) -> Error {

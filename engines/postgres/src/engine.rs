@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Claim, CrashFrees, Engine, Exclusion, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
+    Cell, Checkup, Claim, CrashFrees, Engine, Exclusion, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
     TokenSurvives, WakeUp, Withdrawal, Write, Written,
 };
 
@@ -70,6 +70,10 @@ impl Engine for Server {
 
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
         self.told(Server::evict(self, name, claim).await, "evict", Some(name))
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        self.told(self.look_at_server().await, "checkup", None)
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {

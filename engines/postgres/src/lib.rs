@@ -2,6 +2,7 @@
 
 mod address;
 mod cells;
+mod checkup;
 mod chores;
 mod drift;
 mod engine;
@@ -24,7 +25,7 @@ use lockhouse_core::{Connector, Engine, Guarantees, Result, Side};
 use crate::address::Address;
 use crate::kept::Kept;
 use crate::server::{Parts, Server};
-use crate::tables::{Statements, Tables};
+use crate::tables::Tables;
 
 /// Connects to one PostgreSQL server.
 ///
@@ -90,7 +91,7 @@ impl Postgres {
             side,
             config: self.address.config(),
             channel: format!("lockhouse_{:016x}", rand::random::<u64>()),
-            statements: Arc::new(Statements::about(&self.tables)),
+            tables: self.tables.clone(),
             kept: Arc::clone(&self.kept),
             name: self.address.to_string(),
         })

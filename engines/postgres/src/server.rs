@@ -16,7 +16,7 @@ use crate::gate::Gates;
 use crate::kept::Kept;
 use crate::listener::Listener;
 use crate::pool::{Pool, Value};
-use crate::tables::Statements;
+use crate::tables::{Statements, Tables};
 use crate::waiters::Waiters;
 
 /// A request that is about no lease is given up after this, and so is one about a long lease.
@@ -30,6 +30,7 @@ const SKIPPED: (Duration, u32) = (Duration::from_millis(2), 5);
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) pool: Arc<Pool>,
+    pub(crate) tables: Tables,
     pub(crate) statements: Arc<Statements>,
     pub(crate) listener: Listener,
     waiters: Arc<Waiters>,
@@ -45,7 +46,7 @@ pub(crate) struct Parts {
     pub(crate) side: Side,
     pub(crate) config: tokio_postgres::Config,
     pub(crate) channel: String,
-    pub(crate) statements: Arc<Statements>,
+    pub(crate) tables: Tables,
     pub(crate) kept: Arc<Kept>,
     pub(crate) name: String,
 }
@@ -53,14 +54,15 @@ pub(crate) struct Parts {
 impl Server {
     /// A side of a client. Nothing is sent yet.
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { side, config, channel, statements, kept, name } = parts;
+        let Parts { side, config, channel, tables, kept, name } = parts;
+        let statements = Arc::new(Statements::about(&tables));
         // With the one that listens, eight at most for each client.
         let (most, keeps) = if side == Side::Keeper { (2, true) } else { (5, false) };
         let waiters = Arc::new(Waiters::default());
         let pool = Arc::new(Pool::new(config.clone(), most, statements.warm.clone()));
         let chores = keeps.then(|| Chores::begin(Arc::clone(&pool), Arc::clone(&statements)));
         let listener = Listener::new(config, channel, Arc::clone(&waiters));
-        Self { pool, statements, listener, waiters, gates: Gates::default(), kept, chores, name }
+        Self { pool, tables, statements, listener, waiters, gates: Gates::default(), kept, chores, name }
     }
 
     pub(crate) fn explain(&self, fault: Fault) -> Error {
