@@ -14,8 +14,8 @@ const DEFAULT_PORT: u16 = 5432;
 const DEFAULT_USER: &str = "postgres";
 /// The longest that one attempt to connect may take.
 pub(crate) const LONGEST_CONNECT: Duration = Duration::from_secs(2);
-/// How long a connection may be silent before the machine asks whether the other end is there, and how long it waits for
-/// what it sent to be acknowledged.
+/// How long a connection may be silent before the machine asks whether the other end is there, and how long it waits
+/// for what it sent to be acknowledged.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(5), Duration::from_secs(2), 3);
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 

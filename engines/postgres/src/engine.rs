@@ -11,8 +11,8 @@ use lockhouse_core::{
 use crate::error::{ENGINE, Fault};
 use crate::server::Server;
 
-/// The shortest lease: some round trips to a server in the same building with a commit to disk each, and slow ones among
-/// them.
+/// The shortest lease: some round trips to a server in the same building with a commit to disk each, and slow ones
+/// among them.
 const MIN_TTL: Duration = Duration::from_millis(200);
 /// A crashed holder's lock is given to the next one this much after its lease, at the latest: whoever is next looks
 /// then.

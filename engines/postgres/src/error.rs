@@ -148,8 +148,3 @@ pub(crate) fn breaks_connection(error: &tokio_postgres::Error) -> bool {
     let ends = [Some(Severity::Fatal), Some(Severity::Panic)];
     error.as_db_error().is_none_or(|said| ends.contains(&said.parsed_severity()))
 }
-
-/// Whether the tables are not there.
-pub(crate) fn is_missing_table(error: &tokio_postgres::Error) -> bool {
-    matches!(error.code(), Some(&SqlState::UNDEFINED_TABLE | &SqlState::INVALID_SCHEMA_NAME))
-}

@@ -18,11 +18,13 @@ mod tables;
 mod waiters;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Guarantees, Result, Side};
+use lockhouse_core::{Connector, Engine, Error, Guarantees, Kind, Result, Side};
 
 use crate::address::Address;
+use crate::error::ENGINE;
 use crate::kept::Kept;
 use crate::server::{Parts, Server};
 use crate::tables::Tables;
@@ -43,6 +45,8 @@ pub struct Postgres {
     create: bool,
     /// What both sides of the client know together.
     kept: Arc<Kept>,
+    /// The process of the server that answers the keeper; 0 when it is not known.
+    backend: Arc<AtomicI32>,
 }
 
 impl Postgres {
@@ -53,11 +57,11 @@ impl Postgres {
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
         let address = Address::parse(address)?;
-        Ok(Self { address, tables: Tables::default(), create: true, kept: Arc::default() })
+        Ok(Self { address, tables: Tables::default(), create: true, kept: Arc::default(), backend: Arc::default() })
     }
 
-    /// What the names of all tables and functions begin with, instead of `lockhouse`; after a dot behind it, if they are
-    /// to be in another schema than `public`.
+    /// What the names of all tables and functions begin with, instead of `lockhouse`; with a schema and a dot before it,
+    /// if they are to be in another one than `public`.
     ///
     /// # Errors
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what has other characters than small letters, digits and
@@ -86,6 +90,19 @@ impl Postgres {
         engine::guarantees()
     }
 
+    /// The keeper has a connection open. If the same process of the server answers the front, somebody between us and
+    /// the server lends its connections for single transactions.
+    fn check_pooler(&self, side: Side, backend: i32) -> Result<()> {
+        if side == Side::Keeper {
+            self.backend.store(backend, Ordering::Release);
+        } else if self.backend.load(Ordering::Acquire) == backend {
+            let what = format!("{} is a pooler that lends a connection for one transaction", self.address);
+            let help = "give the address of the server itself, or of a pool in session mode";
+            return Err(Error::new(Kind::Unsupported, what).help(help).engine(ENGINE).during("connect", None));
+        }
+        Ok(())
+    }
+
     fn side(&self, side: Side) -> Server {
         Server::new(Parts {
             side,
@@ -105,11 +122,13 @@ impl Connector for Postgres {
     /// # Errors
     /// [`Kind::Unreachable`](lockhouse_core::Kind::Unreachable) within two seconds;
     /// [`Kind::Denied`](lockhouse_core::Kind::Denied) when the server refuses our credentials, or tables are missing
-    /// that may not be created.
+    /// that may not be created; [`Kind::Unsupported`](lockhouse_core::Kind::Unsupported) behind a pooler in transaction
+    /// mode.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
         let server = self.side(side);
         let prepared = schema::prepare(&server.pool, &self.tables, self.create).await;
-        prepared.map_err(|fault| server.explain(fault).during("connect", None))?;
+        let backend = prepared.map_err(|fault| server.explain(fault).during("connect", None))?;
+        self.check_pooler(side, backend)?;
         Ok(Arc::new(server))
     }
 }

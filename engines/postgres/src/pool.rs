@@ -1,7 +1,7 @@
 //! A few connections to a server, each with one request at a time.
 //!
-//! Every request is one statement that commits by itself. A request that is dropped in the middle closes its connection,
-//! and the server rolls back or commits: no transaction stays open, and no answer is taken for another's.
+//! Every request is one statement that commits by itself. A request that is dropped in the middle closes its
+//! connection, and the server rolls back or commits: no transaction stays open, and no answer is taken for another's.
 
 use std::fmt;
 use std::pin::pin;

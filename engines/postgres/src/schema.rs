@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use lockhouse_core::{Error, Kind};
 use tokio::time::timeout;
-use tokio_postgres::Transaction;
+use tokio_postgres::GenericClient;
 
-use crate::error::{Fault, is_missing_table};
+use crate::error::Fault;
 use crate::pool::{Link, Pool};
+use crate::server::get;
 use crate::tables::{Tables, sql};
 
 /// What brings the tables from one version to the next. The last of them is the version of this build.
@@ -40,52 +41,50 @@ pub(crate) fn ddl(tables: &Tables) -> String {
     MIGRATIONS.iter().flat_map(|migration| *migration).map(|statements| tables.fill(statements)).collect()
 }
 
-/// Makes sure that the tables are there and of our version.
-pub(crate) async fn prepare(pool: &Pool, tables: &Tables, create: bool) -> Result<(), Fault> {
+/// Makes sure that the tables are there and of our version. Gives the process of the server that answered.
+pub(crate) async fn prepare(pool: &Pool, tables: &Tables, create: bool) -> Result<i32, Fault> {
     let preparing = async {
         let mut link = pool.link().await?;
-        let ready = usize::try_from(version(&link, tables).await?).unwrap_or(usize::MAX);
-        match ready.cmp(&MIGRATIONS.len()) {
+        let (backend, version) = greet(&link.client, tables).await?;
+        match version.cmp(&MIGRATIONS.len()) {
             Ordering::Equal => {}
             Ordering::Greater => return Err(newer(tables)),
             Ordering::Less if !create => return Err(missing(tables)),
             Ordering::Less => migrate(&mut link, tables).await?,
         }
         pool.keep(link);
-        Ok(())
+        Ok(backend)
     };
     timeout(LONGEST, preparing).await.map_err(|_| Fault::NoConnection(LONGEST))?
 }
 
-/// The version of the tables; 0 when there are none.
-async fn version(link: &Link, tables: &Tables) -> Result<i32, Fault> {
-    match link.client.query_typed(&tables.fill(sql!("ask/version")), &[]).await {
-        Ok(rows) => Ok(rows.first().map_or(0, |row| row.get(0))),
-        Err(error) if is_missing_table(&error) => Ok(0),
-        Err(error) => Err(Fault::Asking(error)),
+/// The process of the server that answers, and the version of the tables: 0 when there are none.
+async fn greet(client: &impl GenericClient, tables: &Tables) -> Result<(i32, usize), Fault> {
+    let row = client.query_typed_one(&tables.fill(sql!("ask/greet")), &[]).await.map_err(Fault::Asking)?;
+    let (backend, there): (i32, bool) = (get(&row, 0)?, get(&row, 1)?);
+    if !there {
+        return Ok((backend, 0));
     }
+    let row = client.query_typed_one(&tables.fill(sql!("ask/version")), &[]).await.map_err(Fault::Asking)?;
+    Ok((backend, usize::try_from(get::<i32>(&row, 0)?).unwrap_or(usize::MAX)))
 }
 
 /// Does what is to be done, in one transaction. Others who want the same wait, and find it done.
+///
+/// The transaction begins when the advisory lock is held: one that was begun before would not see what others created
+/// while it waited.
 async fn migrate(link: &mut Link, tables: &Tables) -> Result<(), Fault> {
+    let waiting = format!("SET statement_timeout = 0; SELECT pg_advisory_lock({CREATING})");
+    link.client.batch_execute(&waiting).await.map_err(Fault::Asking)?;
     let change = link.client.transaction().await.map_err(Fault::Asking)?;
-    run(&change, "SET LOCAL statement_timeout = 0").await?;
-    run(&change, &format!("SELECT pg_advisory_xact_lock({CREATING})")).await?;
-    let there = format!("SELECT to_regclass('{}') IS NOT NULL", tables.fill("lockhouse_version"));
-    let there: bool = change.query_typed_one(&there, &[]).await.map_err(Fault::Asking)?.get(0);
-    let done: i32 = match there {
-        true => change.query_typed_one(&tables.fill(sql!("ask/version")), &[]).await.map_err(Fault::Asking)?.get(0),
-        false => 0,
-    };
-    let done = usize::try_from(done).unwrap_or(usize::MAX);
+    let (_, done) = greet(&change, tables).await?;
     for statements in MIGRATIONS.iter().skip(done).flat_map(|migration| *migration) {
-        run(&change, &tables.fill(statements)).await?;
+        change.batch_execute(&tables.fill(statements)).await.map_err(Fault::Asking)?;
     }
-    change.commit().await.map_err(Fault::Asking)
-}
-
-async fn run(change: &Transaction<'_>, statements: &str) -> Result<(), Fault> {
-    change.batch_execute(statements).await.map_err(Fault::Asking)
+    change.commit().await.map_err(Fault::Asking)?;
+    // When something went wrong before, the connection is closed, and the lock with it.
+    let done = format!("SELECT pg_advisory_unlock({CREATING}); {}", sql!("ask/settings"));
+    link.client.batch_execute(&done).await.map_err(Fault::Asking)
 }
 
 fn missing(tables: &Tables) -> Fault {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::{join_all, select};
 use lockhouse_core::{Claim, Connector, Kind, Locks, Renewal, Side, Standing, Withdrawal, Write, Written};
 use lockhouse_postgres::Postgres;
-use servers::{Server, claim, client, shared, table, tell};
+use servers::{Pooler, Server, claim, client, shared, table, tell};
 
 fn token(standing: Standing) -> u64 {
     match standing {
@@ -113,11 +113,14 @@ async fn a_claim_that_somebody_has_locked_does_not_hold_up_the_renewal_of_others
 
 #[tokio::test]
 async fn everybody_may_be_the_first_to_create_the_tables() {
-    let (address, table) = (shared(), table());
-    let clients = join_all((0..8).map(|_| client(&address, &table))).await;
-    let a = claim("a");
-    assert_eq!(token(clients[0].front.claim(&a).await.unwrap()), 1);
-    assert_eq!(count(&address, &format!("{table}_version")).await, 1);
+    let address = shared();
+    for _ in 0..3 {
+        let table = table();
+        let clients = join_all((0..16).map(|_| client(&address, &table))).await;
+        let a = claim("a");
+        assert_eq!(token(clients[0].front.claim(&a).await.unwrap()), 1);
+        assert_eq!(count(&address, &format!("{table}_version")).await, 1);
+    }
 }
 
 #[tokio::test]
@@ -193,6 +196,20 @@ async fn a_replica_is_refused_with_the_reason() {
     };
     assert!(error.to_string().contains("is a replica"), "{error}");
     assert_eq!(error.kind(), Kind::Unreachable);
+}
+
+#[tokio::test]
+async fn a_pooler_in_transaction_mode_is_refused_and_one_in_session_mode_is_not() {
+    let server = Server::start(&[]);
+    let pooler = Pooler::start(&server, "transaction");
+    for _ in 0..3 {
+        let error = Locks::new(Postgres::at(&pooler.address()).unwrap()).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+        assert!(error.to_string().contains("pooler"), "{error}");
+    }
+    let pooler = Pooler::start(&server, "session");
+    let locks = Locks::new(Postgres::at(&pooler.address()).unwrap()).await.unwrap();
+    locks.mutex("x").lock().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]

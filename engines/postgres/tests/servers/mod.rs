@@ -39,11 +39,8 @@ pub(crate) fn given() -> Option<String> {
 impl Server {
     /// Starts a server with these settings on a free port, and waits until it answers.
     pub(crate) fn start(options: &[&str]) -> Self {
-        let folder = tempfile::Builder::new().prefix("lockhouse-postgres-").tempdir().unwrap();
+        let folder = folder();
         let data = folder.path().join("data");
-        if geteuid().is_root() {
-            run(Command::new("chown").arg("postgres:postgres").arg(folder.path()));
-        }
         let mut prepare = as_postgres(&program("initdb"));
         prepare.arg("-D").arg(&data).args(["-A", "trust", "-U", "postgres", "--no-sync", "--no-locale"]);
         run(prepare.args(["--encoding=UTF8"]));
@@ -63,17 +60,9 @@ impl Server {
         format!("//postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Where its data is.
-    pub(crate) fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
-
     /// A server on a copy of another's data, such as a replica.
     pub(crate) fn start_replica(of: &Self) -> Self {
-        let folder = tempfile::Builder::new().prefix("lockhouse-postgres-").tempdir().unwrap();
-        if geteuid().is_root() {
-            run(Command::new("chown").arg("postgres:postgres").arg(folder.path()));
-        }
+        let folder = folder();
         let mut copy = as_postgres(&program("pg_basebackup"));
         copy.arg("-D").arg(folder.path().join("data")).args(["-h", "127.0.0.1", "-p", &of.port.to_string()]);
         run(copy.args(["-U", "postgres", "-R", "--no-sync", "-c", "fast", "-X", "stream"]));
@@ -153,6 +142,68 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// A pooler before a server. Ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Pooler {
+    port: u16,
+    child: Child,
+    _folder: TempDir,
+}
+
+impl Pooler {
+    /// PgBouncer in this mode.
+    pub(crate) fn start(server: &Server, mode: &str) -> Self {
+        let folder = folder();
+        let (port, users, config) = (free_port(), folder.path().join("users"), folder.path().join("config"));
+        std::fs::write(&users, "\"postgres\" \"\"\n").unwrap();
+        let text = format!(
+            "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             auth_type = trust\nauth_file = {}\npool_mode = {mode}\nunix_socket_dir =\n",
+            server.port,
+            users.display()
+        );
+        std::fs::write(&config, text).unwrap();
+        let mut command = as_postgres(&program("pgbouncer"));
+        command.arg(&config);
+        let pooler = Self { port, child: start(command), _folder: folder };
+        let until = Instant::now() + Duration::from_secs(10);
+        while try_tell_blocking(&pooler.address(), "SELECT 1").is_err() {
+            assert!(Instant::now() < until, "pgbouncer cannot be started: see whether its package is installed");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        pooler
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("//postgres@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder that the account of the servers may use. What killed test processes have left of theirs is cleared away.
+fn folder() -> TempDir {
+    const PREFIX: &str = "lockhouse-postgres-";
+    for old in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+        let ours = old.file_name().to_string_lossy().starts_with(PREFIX);
+        let maker = std::fs::read_to_string(old.path().join("maker")).unwrap_or_default();
+        if ours && !maker.is_empty() && !Path::new(&format!("/proc/{maker}")).exists() {
+            let _ = std::fs::remove_dir_all(old.path());
+        }
+    }
+    let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap();
+    std::fs::write(folder.path().join("maker"), std::process::id().to_string()).unwrap();
+    if geteuid().is_root() {
+        run(Command::new("chown").arg("postgres:postgres").arg(folder.path()));
+    }
+    folder
+}
+
 /// Where Debian keeps the programs of a server: not on the path.
 pub(crate) fn program(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -165,7 +216,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
 /// PostgreSQL refuses to run as root.
 fn as_postgres(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
-    // The kernel ends it, by a fast shutdown, when the thread that started it ends, which it does with the process alone.
+    // The kernel ends it, by a fast shutdown, when the thread that started it ends: with the process and not before.
     command.args(["--pdeathsig", "INT"]);
     if geteuid().is_root() {
         command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
