@@ -18,6 +18,8 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("redis", "redis://127.0.0.1:6379"),
         #[cfg(feature = "mysql")]
         ("mysql", "mysql://user:password@127.0.0.1:3306/database"),
+        #[cfg(feature = "postgres")]
+        ("postgres", "postgres://user:password@127.0.0.1:5432/database"),
     ]
 }
 
@@ -65,6 +67,8 @@ pub fn connector(url: &str) -> Result<impl Connector> {
         }
         #[cfg(feature = "mysql")]
         "mysql" | "mariadb" => Arc::new(mysql(&url)?),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Arc::new(postgres(&url)?),
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })
@@ -72,18 +76,46 @@ pub fn connector(url: &str) -> Result<impl Connector> {
 
 #[cfg(feature = "mysql")]
 fn mysql(url: &EngineUrl) -> Result<lockhouse_mysql::Mysql> {
-    url.only(&["prefix", "table", "create", "hold"])?;
-    if let Some(hold) = url.option("hold").filter(|hold| *hold != "lease") {
-        return Err(Error::new(Kind::Unsupported, format!("there is no hold={hold} on MySQL in this build"))
-            .help("leave it out: claims are kept as rows with leases"));
-    }
+    url.only(DATABASE)?;
+    hold(url)?;
     let mysql = lockhouse_mysql::Mysql::at(url.rest())?;
     let mysql = url.option("table").map_or(Ok(mysql.clone()), |base| mysql.tables(base))?;
+    Ok(mysql.create(create(url)?))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &EngineUrl) -> Result<lockhouse_postgres::Postgres> {
+    url.only(DATABASE)?;
+    hold(url)?;
+    let postgres = lockhouse_postgres::Postgres::at(url.rest())?;
+    let postgres = url.option("table").map_or(Ok(postgres.clone()), |base| postgres.table(base))?;
+    Ok(postgres.create(create(url)?))
+}
+
+/// The options of a database.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+const DATABASE: &[&str] = &["prefix", "hold", "table", "create"];
+
+/// How a lock is held: by a lease, which is the only way yet.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn hold(url: &EngineUrl) -> Result<()> {
+    match url.option("hold") {
+        None | Some("lease") => Ok(()),
+        Some(other) => {
+            let what = format!("the engine {} cannot hold a lock by {other:?}", url.scheme());
+            Err(Error::new(Kind::Unsupported, what).help("write ?hold=lease, or leave it out"))
+        }
+    }
+}
+
+/// Whether tables that are not there may be created, which they may unless the URL says no.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn create(url: &EngineUrl) -> Result<bool> {
     match url.option("create") {
-        None | Some("yes") => Ok(mysql),
-        Some("no") => Ok(mysql.create(false)),
-        Some(other) => Err(Error::new(Kind::Invalid, format!("create={other} is neither yes nor no"))
-            .help("with create=no, tables that are missing are not created")),
+        None | Some("yes") => Ok(true),
+        Some("no") => Ok(false),
+        Some(other) => Err(Error::new(Kind::Invalid, format!("the option create cannot be {other:?}"))
+            .help("write ?create=yes or ?create=no")),
     }
 }
 

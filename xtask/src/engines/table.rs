@@ -79,10 +79,12 @@ const POSTGRES: Server = Server {
     name: "postgres",
     variable: "LOCKHOUSE_TEST_POSTGRES",
     url: "postgres://postgres@127.0.0.1:{port}/postgres",
-    origin: Origin::Packages(&["postgresql"]),
+    origin: Origin::Packages(&["postgresql", "pgbouncer"]),
     programs: &[
         Program { name: "postgres", places: &["/usr/lib/postgresql/*/bin/postgres", "postgres"] },
         Program { name: "initdb", places: &["/usr/lib/postgresql/*/bin/initdb", "initdb"] },
+        // A pooler, of which the tests show that it is refused.
+        Program { name: "pgbouncer", places: &["/usr/sbin/pgbouncer", "pgbouncer"] },
     ],
     account: Some("postgres"),
     files: &[],

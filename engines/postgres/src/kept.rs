@@ -1,0 +1,100 @@
+//! The claims of a client, and on which setting of the server's clock their leases were made.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lockhouse_core::{Claim, ClaimId, Clock, Moment, Renewal, Standing};
+
+use crate::drift::Drift;
+
+/// What both sides of a client know together.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    drift: Drift,
+    /// How often the server's clock was seen to be set.
+    settings: u64,
+    claims: HashMap<ClaimId, Lease>,
+    /// Forgotten claims are cleared away when there are more than this.
+    clear_at: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    setting: u64,
+    /// By then it is over, whatever became of it.
+    forget: Moment,
+}
+
+/// There is nothing to clear away below this.
+const FEW: usize = 1024;
+
+impl Kept {
+    /// Takes note of a server's time.
+    pub(crate) fn observe(&self, server_micros: u64, sent: Moment) {
+        let received = Clock::Boot.now();
+        let mut state = self.state();
+        if state.drift.observe(server_micros, sent, received) {
+            state.settings += 1;
+            drop(state);
+            tracing::warn!(
+                "the clock of the PostgreSQL server was set, or ours stood still: every lock held there is lost"
+            );
+        }
+    }
+
+    /// Takes note of what a claim was answered.
+    pub(crate) fn claimed(&self, claim: &Claim, standing: Standing) {
+        let mut state = self.state();
+        let setting = state.settings;
+        let forget = Clock::Boot.now() + claim.ttl * 2;
+        match standing {
+            Standing::Refused | Standing::Displaced => drop(state.claims.remove(&claim.id)),
+            // Its lease was made anew, by the clock as it is now.
+            Standing::Queued { .. } => state.keep(claim.id, Lease { setting, forget }),
+            // What was granted before the clock was set may have been somebody else's in between.
+            Standing::Granted { .. } => {
+                let setting = state.claims.get(&claim.id).map_or(setting, |lease| lease.setting);
+                state.keep(claim.id, Lease { setting, forget });
+            }
+        }
+    }
+
+    /// What a renewal is worth: nothing for a lease that was made before the server's clock was set.
+    pub(crate) fn renewed(&self, claim: &Claim, renewal: Renewal) -> Renewal {
+        let mut state = self.state();
+        let settings = state.settings;
+        let forget = Clock::Boot.now() + claim.ttl * 2;
+        let Some(lease) = state.claims.get_mut(&claim.id) else { return renewal };
+        if renewal == Renewal::Gone || lease.setting != settings {
+            state.claims.remove(&claim.id);
+            return Renewal::Gone;
+        }
+        lease.forget = forget;
+        renewal
+    }
+
+    /// The claim is of no concern any more.
+    pub(crate) fn withdrawn(&self, id: &ClaimId) {
+        self.state().claims.remove(id);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn keep(&mut self, id: ClaimId, lease: Lease) {
+        self.claims.insert(id, lease);
+        if self.claims.len() > self.clear_at.max(FEW) {
+            let now = Clock::Boot.now();
+            self.claims.retain(|_, lease| lease.forget > now);
+            self.clear_at = self.claims.len() * 2;
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Our tables and functions: made on first use, by versions.
+
+use std::cmp::Ordering;
+use std::time::Duration;
+
+use lockhouse_core::{Error, Kind};
+use tokio::time::timeout;
+use tokio_postgres::GenericClient;
+
+use crate::error::Fault;
+use crate::pool::{Link, Pool};
+use crate::server::get;
+use crate::tables::{Tables, sql};
+
+/// What brings the tables from one version to the next. The last of them is the version of this build.
+const MIGRATIONS: &[&[&str]] = &[&[
+    sql!("schema/tables"),
+    sql!("schema/enter"),
+    sql!("schema/held"),
+    sql!("schema/settle"),
+    sql!("schema/leave"),
+    sql!("schema/queued"),
+    sql!("schema/look"),
+    sql!("schema/again"),
+    sql!("schema/claim"),
+    sql!("schema/withdraw"),
+    sql!("schema/renew"),
+    sql!("schema/evict"),
+    sql!("schema/tidy"),
+    sql!("schema/forget"),
+    sql!("schema/write"),
+]];
+/// Creating everything takes some 20 ms. Others may be at it, one after the other.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Whoever creates or changes tables of ours holds this advisory lock of the database: concurrent `CREATE`s of the same
+/// thing fail in PostgreSQL, also with `IF NOT EXISTS`. The number spells "lckhouse".
+const CREATING: i64 = 0x6c63_6b68_6f75_7365;
+
+/// Everything that is created, for people who want to do it themselves.
+pub(crate) fn ddl(tables: &Tables) -> String {
+    MIGRATIONS.iter().flat_map(|migration| *migration).map(|statements| tables.fill(statements)).collect()
+}
+
+/// Makes sure that the tables are there and of our version. Gives the process of the server that answered.
+pub(crate) async fn prepare(pool: &Pool, tables: &Tables, create: bool) -> Result<i32, Fault> {
+    let preparing = async {
+        let mut link = pool.link().await?;
+        let (backend, version) = greet(&link.client, tables).await?;
+        match version.cmp(&MIGRATIONS.len()) {
+            Ordering::Equal => {}
+            Ordering::Greater => return Err(newer(tables)),
+            Ordering::Less if !create => return Err(missing(tables)),
+            Ordering::Less => migrate(&mut link, tables).await?,
+        }
+        pool.keep(link);
+        Ok(backend)
+    };
+    timeout(LONGEST, preparing).await.map_err(|_| Fault::NoConnection(LONGEST))?
+}
+
+/// The process of the server that answers, and the version of the tables: 0 when there are none.
+async fn greet(client: &impl GenericClient, tables: &Tables) -> Result<(i32, usize), Fault> {
+    let row = client.query_typed_one(&tables.fill(sql!("ask/greet")), &[]).await.map_err(Fault::Asking)?;
+    let (backend, there): (i32, bool) = (get(&row, 0)?, get(&row, 1)?);
+    if !there {
+        return Ok((backend, 0));
+    }
+    let row = client.query_typed_one(&tables.fill(sql!("ask/version")), &[]).await.map_err(Fault::Asking)?;
+    Ok((backend, usize::try_from(get::<i32>(&row, 0)?).unwrap_or(usize::MAX)))
+}
+
+/// Does what is to be done, in one transaction. Others who want the same wait, and find it done.
+///
+/// The transaction begins when the advisory lock is held: one that was begun before would not see what others created
+/// while it waited.
+async fn migrate(link: &mut Link, tables: &Tables) -> Result<(), Fault> {
+    let waiting = format!("SET statement_timeout = 0; SELECT pg_advisory_lock({CREATING})");
+    link.client.batch_execute(&waiting).await.map_err(Fault::Asking)?;
+    let change = link.client.transaction().await.map_err(Fault::Asking)?;
+    let (_, done) = greet(&change, tables).await?;
+    for statements in MIGRATIONS.iter().skip(done).flat_map(|migration| *migration) {
+        change.batch_execute(&tables.fill(statements)).await.map_err(Fault::Asking)?;
+    }
+    change.commit().await.map_err(Fault::Asking)?;
+    // When something went wrong before, the connection is closed, and the lock with it.
+    let done = format!("SELECT pg_advisory_unlock({CREATING}); {}", sql!("ask/settings"));
+    link.client.batch_execute(&done).await.map_err(Fault::Asking)
+}
+
+fn missing(tables: &Tables) -> Fault {
+    Error::new(Kind::Denied, format!("the tables {tables} are not there, or of an older version, and ?create=no"))
+        .help("have the statements of Postgres::ddl() run by somebody with the right to, or leave ?create=no out")
+        .into()
+}
+
+fn newer(tables: &Tables) -> Fault {
+    Error::new(Kind::Corrupt, format!("the tables {tables} were made by a newer version of Lockhouse"))
+        .help("update this program, or give ?table= another name")
+        .into()
+}

@@ -1,0 +1,1 @@
+SELECT lockhouse_evict($1, $2, $3)

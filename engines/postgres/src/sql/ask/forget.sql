@@ -1,0 +1,1 @@
+SELECT lockhouse_forget()

@@ -1,0 +1,1 @@
+SELECT version, token, value FROM lockhouse_cells WHERE name = $1

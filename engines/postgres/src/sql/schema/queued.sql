@@ -1,0 +1,14 @@
+-- Where a waiter stands: how many claims are ahead, how many of them wait, and in how many microseconds the first lease
+-- of a holder is over.
+CREATE FUNCTION lockhouse_queued(
+    the_name text, the_priority integer, the_arrival bigint, at timestamptz,
+    OUT ahead bigint, OUT waiters bigint, OUT left_micros bigint
+) LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT count(*), (extract(epoch FROM min(lease_end) - at) * 1000000)::bigint INTO ahead, left_micros
+    FROM lockhouse_claims WHERE name = the_name AND state = 0;
+    SELECT count(*) INTO waiters FROM lockhouse_claims
+    WHERE name = the_name AND state = 1 AND lease_end > at
+      AND (priority > the_priority OR (priority = the_priority AND arrived < the_arrival));
+    ahead := ahead + waiters;
+END $$;

@@ -1,0 +1,22 @@
+-- Releases a claim or leaves the line. Says whether it was there.
+CREATE FUNCTION lockhouse_withdraw(
+    the_name text, the_id bytea, OUT was_there boolean, OUT micros bigint
+) LANGUAGE plpgsql AS $$
+DECLARE
+    newest bigint;
+    at timestamptz;
+BEGIN
+    SELECT counter INTO newest FROM lockhouse_locks WHERE name = the_name FOR UPDATE;
+    IF NOT FOUND AND EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name) THEN
+        -- Somebody deleted it.
+        newest := lockhouse_enter(the_name);
+    END IF;
+    at := clock_timestamp();
+    micros := (extract(epoch FROM at) * 1000000)::bigint;
+    DELETE FROM lockhouse_claims WHERE name = the_name AND state IN (0, 1, 2) AND id = the_id
+    RETURNING lease_end > at INTO was_there;
+    IF was_there IS NOT NULL THEN
+        PERFORM lockhouse_leave(the_name, lockhouse_settle(the_name, newest, at), at);
+    END IF;
+    was_there := coalesce(was_there, false);
+END $$;
