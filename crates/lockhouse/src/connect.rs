@@ -16,6 +16,10 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("sqlite", "sqlite:/var/lib/locks.db"),
         #[cfg(feature = "redis")]
         ("redis", "redis://127.0.0.1:6379"),
+        #[cfg(feature = "etcd")]
+        ("etcd", "etcd://127.0.0.1:2379"),
+        #[cfg(feature = "etcd")]
+        ("etcds", "etcds://etcd.example:2379"),
     ]
 }
 
@@ -61,9 +65,36 @@ pub fn connector(url: &str) -> Result<impl Connector> {
             let redis = url.option("prefix").map_or(Ok(redis.clone()), |prefix| redis.prefix(prefix))?;
             return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
         }
+        #[cfg(feature = "etcd")]
+        "etcd" | "etcds" => {
+            url.only(&["prefix", "ca"])?;
+            let etcd = lockhouse_etcd::Etcd::at(url.rest())?;
+            let etcd = url.option("prefix").map_or(Ok(etcd.clone()), |prefix| etcd.prefix(prefix))?;
+            let authority = url.option("ca").map(read_file).transpose()?;
+            let etcd = match url.scheme() {
+                "etcds" => etcd.tls(authority.as_deref()),
+                _ if authority.is_some() => return Err(no_tls("etcd")),
+                _ => etcd,
+            };
+            return Ok(Addressed { inner: Arc::new(etcd), prefix: String::new() });
+        }
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })
+}
+
+#[cfg(feature = "etcd")]
+fn read_file(path: &str) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        Error::new(Kind::Invalid, format!("the file {path:?} with the authority's certificate cannot be read"))
+            .because(error)
+    })
+}
+
+#[cfg(feature = "etcd")]
+fn no_tls(scheme: &str) -> Error {
+    Error::new(Kind::Invalid, "the option \"ca\" is for TLS, and this URL asks for none")
+        .help(format!("write {scheme}s://…"))
 }
 
 fn unknown(scheme: &str) -> Error {

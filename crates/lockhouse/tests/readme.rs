@@ -46,6 +46,7 @@ fn table() -> String {
     );
     write!(table, "{}", row("sqlite:path", &lockhouse_sqlite::Sqlite::guarantees())).unwrap();
     write!(table, "{}", row("redis://host", &lockhouse_redis::Redis::guarantees())).unwrap();
+    write!(table, "{}", row("etcd://h1,h2,h3", &lockhouse_etcd::Etcd::guarantees(3))).unwrap();
     write!(table, "{}", row("memory:", &Memory::new().guarantees())).unwrap();
     write!(table, "{}", row("Quorum", &Quorum::new(members).unwrap().guarantees())).unwrap();
     table

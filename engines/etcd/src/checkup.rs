@@ -20,8 +20,8 @@ impl Side {
     /// Members, leader, versions, alarms and how long an answer takes.
     pub(crate) async fn checkup(&self) -> Result<Checkup> {
         let sent = Clock::Boot.now();
-        // A read that a majority has a part in; the key is no lock's.
-        self.range(&point(b"\tlockhouse".to_vec()), PATIENCE).await?;
+        // A read that a majority has a part in, of a key under the prefix that is no lock's.
+        self.range(&point(self.keys.beginning("\tcheckup")), PATIENCE).await?;
         let latency = Clock::Boot.now().since(sent);
         let list: MemberListResponse = self.ask(MEMBERS, &Nothing {}, PATIENCE).await?;
         let hosts = self.link.address().hosts.clone();
@@ -34,6 +34,7 @@ impl Side {
         for (host, status) in &statuses {
             checkup = match status {
                 Ok(status) => member(checkup, host, status),
+                Err(fault) if fault.is_denied() => checkup,
                 Err(fault) => checkup.advice(
                     format!("the member {host} does not answer: {}", self.explain(fault.clone())),
                     "see whether it runs: etcdctl endpoint health",
@@ -68,7 +69,10 @@ fn member(checkup: Checkup, host: &str, status: &StatusResponse) -> Checkup {
     let checkup = checkup.fact(format!("member {host}"), format!("etcd {}, {role}, {size} MiB", status.version));
     let Some(good) = better_version(&status.version) else { return checkup };
     checkup.danger(
-        format!("etcd {} on {host} has known bugs in leases, watches or revisions that can cost a lock", status.version),
+        format!(
+            "etcd {} on {host} has known bugs in leases, watches or revisions that can cost a lock",
+            status.version
+        ),
         format!("upgrade to {good} or newer"),
     )
 }

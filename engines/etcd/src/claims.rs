@@ -9,9 +9,11 @@ use crate::error::{ENGINE, Fault};
 use crate::kept::Behind;
 use crate::leases::Covered;
 use crate::link::DELETE;
-use crate::ops::{Outcome, header, made_at, newest_before, nothing_begins, nothing_written_after, point, put, rewrite, txn};
+use crate::ops::{
+    Outcome, header, made_at, newest_before, nothing_begins, nothing_written_after, point, put, rewrite, txn,
+};
 use crate::proto::{DeleteRequest, DeleteResponse, RangeResponse, Request};
-use crate::side::{Side, patience_for};
+use crate::side::{PATIENCE, Side, patience_for};
 use crate::stored::{Stored, value};
 use crate::walk::Walk;
 
@@ -29,6 +31,8 @@ const BETWEEN_TERMS: Duration = Duration::from_millis(20);
 enum Placed {
     /// It stands so, in the eyes of the leader of this term.
     Stands(Standing, u64),
+    /// It stands so whatever becomes of the client's leases: it has one of its own, and is left as it is.
+    Lingers(Standing),
     /// What was known of it has changed: look again.
     Again,
 }
@@ -48,20 +52,37 @@ impl Side {
             self.kept.enter(claim, lease);
             let place = self.place(claim, lease, known.map(|(_, made)| made));
             let (placed, covered) = join(place, self.cover(lease, until, patience_for(claim.ttl))).await;
-            if let Placed::Stands(standing, term) = placed?
-                && self.is_worth(claim, standing, term, lease, until, covered).await?
-            {
-                return Ok(standing);
-            }
+            let standing = match placed? {
+                Placed::Lingers(standing) => standing,
+                Placed::Stands(standing, term) if self.is_worth(standing, term, lease, until, covered).await? => {
+                    standing
+                }
+                Placed::Stands(..) | Placed::Again => continue,
+            };
+            return self.not_below_the_floor(claim, standing, known.is_none()).await;
         }
         let what = "the line or its leases kept changing";
         Err(Error::new(Kind::Unreachable, what).unknown().help("see whether the members keep electing leaders"))
     }
 
+    /// A revision cannot be raised: the token of a quorum with other engines in it may be larger.
+    async fn not_below_the_floor(&self, claim: &Claim, standing: Standing, new: bool) -> Result<Standing> {
+        match standing {
+            Standing::Granted { token } if token < claim.floor => {
+                if new {
+                    self.withdraw(claim).await.map_err(Error::unknown)?;
+                }
+                let what = format!("etcd's tokens are its revisions: {token} cannot be raised to {}", claim.floor);
+                let help = "name the members of one etcd cluster in one URL instead of a quorum";
+                Err(Error::new(Kind::Unsupported, what).help(help))
+            }
+            standing => Ok(standing),
+        }
+    }
+
     /// Whether a standing can be told: its lease must live long enough, as the same leader says.
     async fn is_worth(
         &self,
-        claim: &Claim,
         standing: Standing,
         term: u64,
         lease: i64,
@@ -76,7 +97,7 @@ impl Side {
             Ok(Covered::By(_)) => {
                 self.kept.doubt(lease);
                 tokio::time::sleep(BETWEEN_TERMS).await;
-                let again = self.cover(lease, until, patience_for(claim.ttl)).await;
+                let again = self.cover(lease, until, PATIENCE).await;
                 // The transaction was sent after the moment from which the lease must last.
                 Ok(again.map_err(|fault| self.explain(fault).unknown())? == Covered::By(term))
             }
@@ -125,21 +146,26 @@ impl Side {
         let (line, key) = (self.keys.line(&claim.name), self.keys.claim(&claim.name, &claim.id));
         let request = txn(
             vec![made_at(key.clone(), made)],
-            vec![
-                Request::Range(point(key.clone())),
-                Request::Range(newest_before(line.clone(), made, page(claim))),
-            ],
+            vec![Request::Range(point(key.clone())), Request::Range(newest_before(line.clone(), made, page(claim)))],
             vec![Request::Range(point(key.clone())), Request::Range(point(self.keys.evicted(&claim.id)))],
         );
         let mut outcome = self.look(&request, patience_for(claim.ttl)).await?;
         if !outcome.succeeded {
             return self.found(claim, &mut outcome).map(Ok);
         }
-        let own = outcome.key()?.and_then(|kv| Stored::read(&line, kv)).ok_or(Fault::Answer("a key that is no claim"))?;
+        let own =
+            outcome.key()?.and_then(|kv| Stored::read(&line, kv)).ok_or(Fault::Answer("a key that is no claim"))?;
         if claim.weight > own.weight {
             let what = format!("the claim weighs {}, and cannot be raised to {}", own.weight, claim.weight);
             let help = "there is no upgrade: release, then lock anew";
             return Ok(Err(Error::new(Kind::Invalid, what).help(help)));
+        }
+        if own.lingers {
+            let placed = self.stands(claim, made, outcome.read()?, &outcome).await;
+            return Ok(placed.map(|placed| match placed {
+                Placed::Stands(standing, _) => Placed::Lingers(standing),
+                other => other,
+            }));
         }
         if own.lease != lease {
             // It is bound to another lease than was thought: to that of an earlier attempt, or to its own.
@@ -294,18 +320,14 @@ fn page(claim: &Claim) -> i64 {
 
 /// What makes no sense, here or anywhere.
 fn check(claim: &Claim) -> Result<()> {
-    let error = |kind, what: String, help: &str| Err(Error::new(kind, what).help(help).engine(ENGINE));
+    let invalid = |what: String, help: &str| Err(Error::new(Kind::Invalid, what).help(help).engine(ENGINE));
     if claim.weight == 0 || claim.weight > claim.capacity {
         let what = format!("a weight of {} never fits into a capacity of {}", claim.weight, claim.capacity);
-        return error(Kind::Invalid, what, "ask for at least one permit, and for no more than there are");
+        return invalid(what, "ask for at least one permit, and for no more than there are");
     }
     if claim.ttl < MIN_TTL && !claim.lingers {
         let what = format!("a lease of {:?} is too short", claim.ttl);
-        return error(Kind::Invalid, what, "two seconds is the least that etcd keeps");
-    }
-    if claim.floor > 0 {
-        let what = "etcd's tokens are its revisions, and cannot be raised to those of a quorum".into();
-        return error(Kind::Unsupported, what, "name the members of one etcd cluster in one URL instead");
+        return invalid(what, "two seconds is the least that etcd keeps");
     }
     Ok(())
 }

@@ -47,6 +47,16 @@ impl Fault {
         matches!(self, Self::Broken(_) | Self::Silence(_))
     }
 
+    /// Whether the account may not ask that.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, Self::Said(Code::PermissionDenied, _))
+    }
+
+    /// Whether the members have no leader at present.
+    pub(crate) fn is_leaderless(&self) -> bool {
+        matches!(self, Self::Said(Code::Unavailable, what) if what.contains("no leader"))
+    }
+
     /// Whether etcd said that there is no such lease, and so did nothing.
     pub(crate) fn is_lease_gone(&self) -> bool {
         matches!(self, Self::Said(Code::NotFound, what) if what.contains("lease not found"))
@@ -74,9 +84,9 @@ pub(crate) fn explain(fault: Fault, servers: &str) -> Error {
         Fault::Connecting(cause) => Error::new(Kind::Unreachable, format!("{servers} cannot be reached"))
             .help("see whether etcd runs, and whether its addresses and ports are right")
             .because(cause),
-        Fault::Broken(cause) => Error::new(Kind::Unreachable, format!("the connection to {servers} broke"))
-            .unknown()
-            .because(cause),
+        Fault::Broken(cause) => {
+            Error::new(Kind::Unreachable, format!("the connection to {servers} broke")).unknown().because(cause)
+        }
         Fault::Silence(limit) => Error::new(Kind::TimedOut, format!("{servers} did not answer within {limit:?}"))
             .unknown()
             .help("see whether a majority of the members runs: etcdctl endpoint status --cluster"),

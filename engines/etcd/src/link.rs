@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::{Stream, stream};
+use futures_util::stream::{self, FuturesUnordered};
+use futures_util::{Stream, StreamExt};
 use lockhouse_core::Result;
 use prost::Message;
 use tokio::time::{Instant, timeout};
@@ -20,9 +21,11 @@ use crate::address::Address;
 use crate::error::{Fault, explain, innermost};
 use crate::proto::{AuthenticateRequest, AuthenticateResponse};
 
+/// How long a cluster without a leader is left alone.
+const ELECTION: Duration = Duration::from_millis(100);
 /// What a member that does not even take the connection is given.
 const CONNECTING: Duration = Duration::from_secs(1);
-/// The shortest time that a member is given before another one is asked.
+/// The shortest time that a member is given before another one is asked as well.
 const IMPATIENCE: Duration = Duration::from_millis(150);
 /// Every so often a silent connection is looked at. By default etcd hangs up on who does so more often than every 5 s.
 const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3));
@@ -80,7 +83,9 @@ impl Link {
             address.hosts.iter().map(|host| endpoint(&address, host)).collect();
         let endpoints = endpoints.map_err(|fault| explain(fault, &address.to_string()))?;
         let channels = Mutex::new(vec![None; endpoints.len()]);
-        Ok(Self { address, endpoints, channels, current: AtomicUsize::default(), token: Mutex::default() })
+        // Clients begin with different members.
+        let current = AtomicUsize::new(rand::random_range(0..endpoints.len().max(1)));
+        Ok(Self { address, endpoints, channels, current, token: Mutex::default() })
     }
 
     /// What the members are called in errors.
@@ -88,38 +93,56 @@ impl Link {
         &self.address
     }
 
-    /// Asks one member, and another one when the first fails and asking again changes nothing.
+    /// Asks the members until one answers or the time is up. While they elect a leader it waits for that.
     pub(crate) async fn ask<Q, A>(&self, method: Method, request: &Q, limit: Duration) -> Result<A, Fault>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
         let until = Instant::now() + limit;
-        let members = self.endpoints.len();
-        let share = if method.repeatable { (limit / u32::try_from(members).unwrap_or(1)).max(IMPATIENCE) } else { limit };
-        let mut authenticated = false;
-        let mut attempts = 0;
         loop {
+            match self.ask_members(method, request, until).await {
+                // Said before anything is done, so whatever it was can be asked again.
+                Err(fault) if fault.is_leaderless() && Instant::now() + ELECTION < until => {
+                    tokio::time::sleep(ELECTION).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Asks one member. When it fails or is slow and asking again changes nothing, the next one too: the first answer
+    /// counts.
+    async fn ask_members<Q, A>(&self, method: Method, request: &Q, until: Instant) -> Result<A, Fault>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        let members = self.endpoints.len();
+        let left = || until.saturating_duration_since(Instant::now());
+        let share = (left() / u32::try_from(members).unwrap_or(1)).max(IMPATIENCE);
+        let mut asked = FuturesUnordered::new();
+        let (mut attempts, mut member) = (0, self.current.load(Ordering::Relaxed));
+        loop {
+            let this = member;
+            let answer = self.ask_member(this, method, request.clone(), left());
+            asked.push(async move { (this, answer.await) });
             attempts += 1;
-            let member = self.current.load(Ordering::Relaxed);
-            let left = until.saturating_duration_since(Instant::now());
-            let fault = match self.ask_member(member, method, request.clone(), left.min(share)).await {
-                Ok(answer) => return Ok(answer),
-                Err(fault) => fault,
-            };
-            if fault.is_token_stale() && self.address.account.is_some() && !authenticated {
-                authenticated = true;
-                *self.token() = None;
-                continue;
-            }
-            if !fault.is_the_members() {
-                return Err(fault);
-            }
-            self.leave(member, &fault);
-            // What was not sent can be sent to another member, whatever it is.
-            let again = method.repeatable || matches!(fault, Fault::Connecting(_));
-            if !again || attempts >= members || Instant::now() >= until {
-                return Err(fault);
+            member = (member + 1) % members;
+            let others = attempts < members;
+            tokio::select! {
+                Some((from, answer)) = asked.next() => match answer {
+                    Err(fault) if fault.is_the_members() => {
+                        self.leave(from, &fault);
+                        // What was not sent can be sent to another member, whatever it is.
+                        let again = method.repeatable || matches!(fault, Fault::Connecting(_));
+                        if !again || !others || Instant::now() >= until {
+                            return last_hope(asked, fault).await;
+                        }
+                    }
+                    answer => return answer,
+                },
+                () = tokio::time::sleep(share), if method.repeatable && others => self.pass(this),
             }
         }
     }
@@ -133,14 +156,23 @@ impl Link {
         limit: Duration,
     ) -> Result<A, Fault>
     where
-        Q: Message + 'static,
+        Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
         let until = Instant::now() + limit;
         let channel = self.channel(member, limit).await?;
-        let token = self.authenticate(&channel, limit).await?;
-        let left = until.saturating_duration_since(Instant::now());
-        timeout(left, send(channel, method, token, request)).await.unwrap_or(Err(Fault::Silence(limit)))
+        let left = || until.saturating_duration_since(Instant::now());
+        let token = self.authenticate(&channel, left()).await?;
+        let sent = timeout(left(), send(channel.clone(), method, token, request.clone())).await;
+        let answer = sent.unwrap_or(Err(Fault::Silence(limit)));
+        let Err(fault) = &answer else { return answer };
+        if !fault.is_token_stale() || self.address.account.is_none() {
+            return answer;
+        }
+        // Tokens end after some minutes, and with the member's process.
+        *self.token() = None;
+        let token = self.authenticate(&channel, left()).await?;
+        timeout(left(), send(channel, method, token, request)).await.unwrap_or(Err(Fault::Silence(limit)))
     }
 
     /// Opens a stream to the member that answered last.
@@ -181,13 +213,18 @@ impl Link {
         Ok(channel)
     }
 
-    /// Goes on with the next member, if nobody has done so already.
+    /// A member has failed.
     fn leave(&self, member: usize, fault: &Fault) {
         if fault.breaks_connection()
             && let Some(slot) = self.channels().get_mut(member)
         {
             *slot = None;
         }
+        self.pass(member);
+    }
+
+    /// Others begin with the next member, if nobody has seen to that already.
+    fn pass(&self, member: usize) {
         let next = (member + 1) % self.endpoints.len().max(1);
         let _ = self.current.compare_exchange(member, next, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -234,6 +271,19 @@ fn endpoint(address: &Address, host: &str) -> Result<Endpoint, Fault> {
         None => ClientTlsConfig::new().with_native_roots(),
     };
     endpoint.tls_config(tls).map_err(invalid)
+}
+
+/// One member has failed, and nobody else is to be asked: what others say who were asked before.
+async fn last_hope<A>(
+    mut asked: FuturesUnordered<impl Future<Output = (usize, Result<A, Fault>)>>,
+    fault: Fault,
+) -> Result<A, Fault> {
+    while let Some((_, answer)) = asked.next().await {
+        if answer.as_ref().err().is_none_or(|fault| !fault.is_the_members()) {
+            return answer;
+        }
+    }
+    Err(fault)
 }
 
 /// Sends one request and takes the first answer.

@@ -28,7 +28,7 @@ impl Side {
     /// of the same term was kept alive by the right one.
     pub(crate) async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
         let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
-        let limit = (shortest / 6).clamp(Duration::from_millis(200), PATIENCE);
+        let limit = (shortest / 3).clamp(Duration::from_millis(200), PATIENCE);
         self.learn(claims, limit).await?;
         let leases = self.keep_alive(claims, limit).await;
         let looks = self.look_at(claims, limit).await;
@@ -53,8 +53,7 @@ impl Side {
 
     /// Finds out which lease a claim is bound to when that is not known here.
     async fn learn(&self, claims: &[Claim], limit: Duration) -> Result<()> {
-        let unknown: Vec<Claim> =
-            claims.iter().filter(|claim| self.kept.spot(&claim.id).is_none()).cloned().collect();
+        let unknown: Vec<Claim> = claims.iter().filter(|claim| self.kept.spot(&claim.id).is_none()).cloned().collect();
         for (claim, look) in unknown.iter().zip(self.look_at(&unknown, limit).await) {
             if let (Some(stored), _) = look.map_err(|fault| self.explain(fault))?
                 && !stored.lingers

@@ -125,8 +125,9 @@ fn public_id(stored: &Stored) -> Option<PublicId> {
         return Some(id.public());
     }
     // FNV-1a: the same for everybody who looks, and short enough.
-    let hash = stored.key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = stored
+        .key
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{:012x}", hash >> 16).parse().ok()
 }

@@ -126,6 +126,7 @@ async fn doctor_hears_of_members_and_of_old_versions() {
     assert_eq!(fact("leader"), "e0");
     assert!(fact("members").starts_with("1: "), "{checkup:?}");
     let old = fact("member ").contains("3.4.23");
-    let told = checkup.findings.iter().any(|found| found.severity == Severity::Danger && found.change.contains("3.4.42"));
+    let told =
+        checkup.findings.iter().any(|found| found.severity == Severity::Danger && found.change.contains("3.4.42"));
     assert!(!old || told, "{checkup:?}");
 }

@@ -17,6 +17,8 @@ use tempfile::TempDir;
 pub(crate) struct Member {
     pub(crate) port: u16,
     arguments: Vec<String>,
+    /// With TLS: what its certificate comes from.
+    authority: Option<String>,
     child: Mutex<Child>,
 }
 
@@ -43,11 +45,15 @@ pub(crate) fn given() -> Option<String> {
 impl Cluster {
     /// Starts so many members on free ports, and waits until they answer.
     pub(crate) fn start(members: usize) -> Self {
-        Self::start_with(members, &[])
+        Self::start_with(members, None)
     }
 
-    /// The same with more arguments for each.
-    pub(crate) fn start_with(members: usize, more: &[&str]) -> Self {
+    /// One member that is spoken to through TLS, with this key and certificate.
+    pub(crate) fn start_secured(key: &str, certificate: &str) -> Self {
+        Self::start_with(1, Some((key, certificate)))
+    }
+
+    fn start_with(members: usize, tls: Option<(&str, &str)>) -> Self {
         // Another program may be faster to take a port.
         for _ in 0..5 {
             let folder = TempDir::with_prefix_in("etcd-", env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -57,8 +63,16 @@ impl Cluster {
             let start = |(at, (port, peer)): (usize, &(u16, u16))| {
                 let data = folder.path().join(format!("e{at}"));
                 let mut arguments = arguments(at, *port, *peer, &peers, data.to_str().unwrap());
-                arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-                Member { port: *port, child: Mutex::new(spawn(&arguments)), arguments }
+                if let Some((key, certificate)) = tls {
+                    let secured = arguments.iter().map(|argument| match argument.contains("-client-urls=") {
+                        true => argument.replace("http:", "https:"),
+                        false => argument.clone(),
+                    });
+                    arguments = secured.collect();
+                    arguments.extend([format!("--key-file={key}"), format!("--cert-file={certificate}")]);
+                }
+                let authority = tls.map(|(_, certificate)| certificate.to_owned());
+                Member { port: *port, child: Mutex::new(spawn(&arguments)), arguments, authority }
             };
             let cluster = Self { members: ports.iter().enumerate().map(start).collect(), _folder: folder };
             if cluster.members.iter().all(|member| member.answers(Duration::from_secs(20))) {
@@ -118,7 +132,9 @@ impl Member {
                 return false;
             }
             let address = format!("//127.0.0.1:{}", self.port);
-            if etcdctl(&address, &["--command-timeout=1s", "get", "a"]).status.success() {
+            let mut words = vec!["--command-timeout=1s", "get", "a"];
+            words.extend(self.authority.iter().flat_map(|file| ["--cacert", file]));
+            if etcdctl(&address, &words).status.success() {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(20));
