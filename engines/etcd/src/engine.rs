@@ -12,8 +12,8 @@ use crate::claims::MIN_TTL;
 use crate::error::ENGINE;
 use crate::side::Side;
 
-/// A crashed holder's lock is free this much after its lease, at the latest: its TTL is rounded up to whole seconds, and
-/// etcd looks for leases that are over every half second.
+/// A crashed holder's lock is free this much after its lease, at the latest: its TTL is rounded up to whole seconds,
+/// and etcd looks for leases that are over every half second.
 const AFTER_LEASE: Duration = Duration::from_secs(2);
 
 /// What a cluster with so many voting members promises.

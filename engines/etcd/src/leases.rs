@@ -96,8 +96,8 @@ impl Side {
 
     /// Takes out what is bound to a lease and not wanted any more.
     ///
-    /// A request that was given up can arrive late, after the claim's withdrawal, and a withdrawal can fail for good. The
-    /// claim would then stay as long as others keep the lease alive.
+    /// A request that was given up can arrive late, after the claim's withdrawal, and a withdrawal can fail for good.
+    /// The claim would then stay as long as others keep the lease alive.
     async fn sweep(&self, lease: i64, limit: Duration) -> Result<(), Fault> {
         let request = LeaseTimeToLiveRequest { id: lease, keys: true };
         let bound: LeaseTimeToLiveResponse = self.link.ask(TIME_TO_LIVE, &request, limit).await?;

@@ -24,8 +24,8 @@ type Look = (Option<Stored>, u64);
 impl Side {
     /// Renews many leases at once.
     ///
-    /// First the leases, then the look: an answer to the look is a majority's, so a lease that was kept alive by a leader
-    /// of the same term was kept alive by the right one.
+    /// First the leases, then the look: an answer to the look is a majority's, so a lease that was kept alive by a
+    /// leader of the same term was kept alive by the right one.
     pub(crate) async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
         let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
         let limit = (shortest / 3).clamp(Duration::from_millis(200), PATIENCE);

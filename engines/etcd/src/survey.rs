@@ -51,8 +51,8 @@ impl Side {
 
     /// An operator ends a claim.
     ///
-    /// A holder is marked, learns it by its next renewal and lets go. A waiter is deleted, as long as it is one, and what
-    /// tells it so lives as long as its lease. Another program's key is deleted.
+    /// A holder is marked, learns it by its next renewal and lets go. A waiter is deleted, as long as it is one, and
+    /// what tells it so lives as long as its lease. Another program's key is deleted.
     pub(crate) async fn evict(&self, name: &Name, public: &PublicId) -> Result<bool> {
         let line = self.keys.line(name);
         for _ in 0..ATTEMPTS {

@@ -2,8 +2,8 @@
 //!
 //! A claim is granted when it and everyone ahead of it fit together: that is the one rule, since who fits behind others
 //! leaves them room too. So the line is walked from the claim's own place towards its head, and the walk stops as soon
-//! as there is no room left: those it has met stand in the way, and as long as all of them stay the claim cannot get in.
-//! They are the nearest ones, which leave last: for a mutex or a writer the one just ahead, for a reader the last
+//! as there is no room left: those it has met stand in the way, and as long as all of them stay the claim cannot get
+//! in. They are the nearest ones, which leave last: for a mutex or a writer the one just ahead, for a reader the last
 //! writer, for a semaphore a few. So a release wakes only those whom it concerns, however many wait.
 
 use lockhouse_core::line::Room;

@@ -1,8 +1,8 @@
 //! Watching those whom a claim waits for: all watches of a side share one stream.
 //!
 //! When the stream breaks, everybody who waits on it is told to ask again, and the next one opens another stream at the
-//! member that answers then. A watch begins at the revision at which the line was read, so nothing is missed in between;
-//! when that revision has been compacted away etcd ends the watch, and its waiter asks again too.
+//! member that answers then. A watch begins at the revision at which the line was read, so nothing is missed in
+//! between; when that revision has been compacted away etcd ends the watch, and its waiter asks again too.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
