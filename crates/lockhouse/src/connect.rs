@@ -20,6 +20,10 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("mysql", "mysql://user:password@127.0.0.1:3306/database"),
         #[cfg(feature = "postgres")]
         ("postgres", "postgres://user:password@127.0.0.1:5432/database"),
+        #[cfg(feature = "etcd")]
+        ("etcd", "etcd://127.0.0.1:2379"),
+        #[cfg(feature = "etcd")]
+        ("etcds", "etcds://etcd.example:2379"),
     ]
 }
 
@@ -66,57 +70,14 @@ pub fn connector(url: &str) -> Result<impl Connector> {
             return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
         }
         #[cfg(feature = "mysql")]
-        "mysql" | "mariadb" => Arc::new(mysql(&url)?),
+        "mysql" | "mariadb" => crate::databases::mysql(&url)?,
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => Arc::new(postgres(&url)?),
+        "postgres" | "postgresql" => crate::databases::postgres(&url)?,
+        #[cfg(feature = "etcd")]
+        "etcd" | "etcds" => return Ok(Addressed { inner: crate::etcd::connector(&url)?, prefix: String::new() }),
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })
-}
-
-#[cfg(feature = "mysql")]
-fn mysql(url: &EngineUrl) -> Result<lockhouse_mysql::Mysql> {
-    url.only(DATABASE)?;
-    hold(url)?;
-    let mysql = lockhouse_mysql::Mysql::at(url.rest())?;
-    let mysql = url.option("table").map_or(Ok(mysql.clone()), |base| mysql.tables(base))?;
-    Ok(mysql.create(create(url)?))
-}
-
-#[cfg(feature = "postgres")]
-fn postgres(url: &EngineUrl) -> Result<lockhouse_postgres::Postgres> {
-    url.only(DATABASE)?;
-    hold(url)?;
-    let postgres = lockhouse_postgres::Postgres::at(url.rest())?;
-    let postgres = url.option("table").map_or(Ok(postgres.clone()), |base| postgres.table(base))?;
-    Ok(postgres.create(create(url)?))
-}
-
-/// The options of a database.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-const DATABASE: &[&str] = &["prefix", "hold", "table", "create"];
-
-/// How a lock is held: by a lease, which is the only way yet.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-fn hold(url: &EngineUrl) -> Result<()> {
-    match url.option("hold") {
-        None | Some("lease") => Ok(()),
-        Some(other) => {
-            let what = format!("the engine {} cannot hold a lock by {other:?}", url.scheme());
-            Err(Error::new(Kind::Unsupported, what).help("write ?hold=lease, or leave it out"))
-        }
-    }
-}
-
-/// Whether tables that are not there may be created, which they may unless the URL says no.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-fn create(url: &EngineUrl) -> Result<bool> {
-    match url.option("create") {
-        None | Some("yes") => Ok(true),
-        Some("no") => Ok(false),
-        Some(other) => Err(Error::new(Kind::Invalid, format!("the option create cannot be {other:?}"))
-            .help("write ?create=yes or ?create=no")),
-    }
 }
 
 fn unknown(scheme: &str) -> Error {

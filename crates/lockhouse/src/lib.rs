@@ -16,6 +16,10 @@
 pub mod blocking;
 
 mod connect;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod databases;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod url;
 
 pub use connect::{connect, connector, schemes};

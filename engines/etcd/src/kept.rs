@@ -1,0 +1,171 @@
+//! What both sides of a client know together: its leases, and the claims that are bound to them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lockhouse_core::{Claim, ClaimId, Clock, Moment};
+
+/// Past its lease by this much, a claim that nobody renews is taken out by its own client.
+const OVERDUE: Duration = Duration::from_secs(1);
+
+/// What both sides of a client know together. Nobody waits while it is locked.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    leases: HashMap<i64, Lease>,
+    /// The lease for new claims, by its length in seconds.
+    current: HashMap<i64, i64>,
+    claims: HashMap<ClaimId, Spot>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    /// Lives at least until then.
+    lives_until: Moment,
+    /// The term of the leader that said so.
+    term: u64,
+    length: Duration,
+    /// When its keys were last compared with the claims here.
+    swept: Moment,
+}
+
+/// A claim that may be in etcd.
+#[derive(Debug, Clone)]
+pub(crate) struct Spot {
+    /// The lease it is bound to.
+    pub(crate) lease: i64,
+    /// Its key's create revision, once that is known.
+    pub(crate) made: Option<i64>,
+    /// Whose leaving it waits for.
+    pub(crate) behind: Option<Behind>,
+    /// Out of the line if it is not heard of by then.
+    due: Moment,
+}
+
+/// Whose leaving a claim waits for.
+#[derive(Debug, Clone)]
+pub(crate) struct Behind {
+    pub(crate) keys: Vec<Vec<u8>>,
+    /// The revision at which they were there.
+    pub(crate) revision: i64,
+}
+
+impl Kept {
+    /// The lease for new claims of this length, if it still lives.
+    pub(crate) fn current(&self, seconds: i64) -> Option<i64> {
+        let inner = self.inner();
+        let id = *inner.current.get(&seconds)?;
+        inner.leases.get(&id).filter(|lease| lease.lives_until > Clock::Boot.now()).map(|_| id)
+    }
+
+    /// A new lease, asked for at a moment. It is the one for new claims from now on.
+    pub(crate) fn begin(&self, seconds: i64, id: i64, sent: Moment, length: Duration, term: u64) {
+        let mut inner = self.inner();
+        let now = Clock::Boot.now();
+        inner.leases.retain(|_, lease| lease.lives_until > now);
+        inner.claims.retain(|_, spot| spot.due > now);
+        inner.leases.insert(id, Lease { lives_until: sent + length, term, length, swept: sent });
+        inner.current.insert(seconds, id);
+    }
+
+    /// A lease was kept alive by a request sent at that moment.
+    pub(crate) fn confirm(&self, id: i64, sent: Moment, length: Duration, term: u64) {
+        let mut inner = self.inner();
+        let lease = inner.leases.entry(id).or_insert(Lease { lives_until: sent, term, length, swept: sent });
+        if sent + length > lease.lives_until || term > lease.term {
+            (lease.lives_until, lease.term) = (sent + length, term);
+        }
+    }
+
+    /// Another leader than the one that promised it is in office: it must say so itself.
+    pub(crate) fn doubt(&self, id: i64) {
+        if let Some(lease) = self.inner().leases.get_mut(&id) {
+            lease.lives_until = Clock::Boot.now();
+        }
+    }
+
+    /// There is no such lease any more.
+    pub(crate) fn end(&self, id: i64) {
+        let mut inner = self.inner();
+        inner.leases.remove(&id);
+        inner.current.retain(|_, current| *current != id);
+    }
+
+    /// The term of the leader that promised that a lease lives until then, if one did.
+    pub(crate) fn covers(&self, id: i64, until: Moment) -> Option<u64> {
+        self.inner().leases.get(&id).filter(|lease| lease.lives_until >= until).map(|lease| lease.term)
+    }
+
+    /// Whether it is time to compare the keys of a lease with the claims here. Says so once a lease.
+    pub(crate) fn is_to_be_swept(&self, id: i64) -> bool {
+        let now = Clock::Boot.now();
+        let mut inner = self.inner();
+        let Some(lease) = inner.leases.get_mut(&id) else { return false };
+        let due = now >= lease.swept + lease.length;
+        if due {
+            lease.swept = now;
+        }
+        due
+    }
+
+    /// Notes before anything is sent that a claim may be in etcd.
+    pub(crate) fn enter(&self, claim: &Claim, lease: i64) {
+        let due = Clock::Boot.now() + claim.ttl + OVERDUE;
+        let mut inner = self.inner();
+        let spot = inner.claims.entry(claim.id).or_insert(Spot { lease, made: None, behind: None, due });
+        (spot.lease, spot.due) = (lease, due);
+    }
+
+    /// A claim was renewed.
+    pub(crate) fn renewed(&self, claim: &Claim) {
+        if let Some(spot) = self.inner().claims.get_mut(&claim.id) {
+            spot.due = Clock::Boot.now() + claim.ttl + OVERDUE;
+        }
+    }
+
+    /// A claim's key was made at this revision.
+    pub(crate) fn made(&self, id: &ClaimId, revision: Option<i64>) {
+        if let Some(spot) = self.inner().claims.get_mut(id) {
+            spot.made = revision;
+        }
+    }
+
+    /// A claim waits until one of these leaves.
+    pub(crate) fn waits(&self, id: &ClaimId, behind: Behind) {
+        if let Some(spot) = self.inner().claims.get_mut(id) {
+            spot.behind = Some(behind);
+        }
+    }
+
+    /// Whose leaving a claim waits for. Told once: who asks again looks at the line again.
+    pub(crate) fn behind(&self, id: &ClaimId) -> Option<Behind> {
+        self.inner().claims.get_mut(id)?.behind.take()
+    }
+
+    /// What is known of a claim.
+    pub(crate) fn spot(&self, id: &ClaimId) -> Option<Spot> {
+        self.inner().claims.get(id).cloned()
+    }
+
+    /// A claim is not in etcd any more, or not bound to this client.
+    pub(crate) fn leave(&self, id: &ClaimId) {
+        self.inner().claims.remove(id);
+    }
+
+    /// Whether a claim may be in etcd by our will. One that nobody renewed is forgotten.
+    pub(crate) fn wants(&self, id: &ClaimId) -> bool {
+        let now = Clock::Boot.now();
+        let mut inner = self.inner();
+        if inner.claims.get(id).is_some_and(|spot| spot.due <= now) {
+            inner.claims.remove(id);
+        }
+        inner.claims.contains_key(id)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,99 @@
+//! Accounts and TLS.
+
+mod servers;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use lockhouse_core::{Connector, Error, Kind, Locks, Side};
+use lockhouse_etcd::Etcd;
+use servers::{Cluster, etcdctl};
+
+/// Why a client cannot take a lock.
+async fn refused(etcd: Etcd) -> Error {
+    let locks = match Locks::new(etcd).await {
+        Ok(locks) => locks,
+        Err(error) => return error,
+    };
+    locks.mutex("a").try_lock().await.expect_err("it is refused")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_with_rights_on_the_prefix_is_enough_and_nothing_less() {
+    let cluster = Cluster::start(1);
+    let address = cluster.address();
+    for words in [
+        "user add root:secret",
+        "user grant-role root root",
+        "role add locks",
+        "role grant-permission locks --prefix=true readwrite lockhouse/",
+        "user add alice:p@ss",
+        "user grant-role alice locks",
+        "user add bob:nothing",
+        "auth enable",
+    ] {
+        let done = etcdctl(&address, &words.split(' ').collect::<Vec<_>>());
+        assert!(done.status.success(), "{words}: {done:?}");
+    }
+    let hosts = address.trim_start_matches('/');
+    for account in ["", "alice:wrong@", "nobody:p@ss@", "bob:nothing@"] {
+        let error = refused(Etcd::at(&format!("//{account}{hosts}")).unwrap()).await;
+        assert_eq!(error.kind(), Kind::Denied, "{account}: {error}");
+        assert!(!error.to_string().contains("p@ss"), "{error}");
+    }
+    let alice = || Etcd::at(&format!("//alice:p@ss@{hosts}")).unwrap();
+    assert_eq!(refused(alice().prefix("elsewhere/").unwrap()).await.kind(), Kind::Denied);
+
+    let locks = Locks::new(alice()).await.unwrap();
+    let ttl = Duration::from_secs(2);
+    let guard = locks.mutex("a").ttl(ttl).lock().await.unwrap();
+    let mutex = locks.mutex("a").ttl(ttl);
+    let waiter = mutex.lock();
+    tokio::pin!(waiter);
+    assert!(tokio::time::timeout(ttl * 2, &mut waiter).await.is_err(), "it is held");
+    guard.check().expect("it is renewed");
+    guard.release().await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), waiter).await.expect("its turn").unwrap().release().await.unwrap();
+    locks.cell("a").write("b").await.unwrap();
+    let engine = alice().connect(Side::Front).await.unwrap();
+    assert!(!engine.checkup().await.unwrap().facts.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_where_there_are_none_is_told() {
+    let address = servers::shared();
+    let error = refused(Etcd::at(&format!("//alice:secret@{}", address.trim_start_matches('/'))).unwrap()).await;
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert!(error.to_string().contains("no accounts"), "{error}");
+}
+
+/// A certificate of its own for 127.0.0.1, in this folder.
+fn certificate(folder: &Path) -> [String; 2] {
+    let [key, certificate] = ["key.pem", "cert.pem"].map(|file| folder.join(file).to_str().unwrap().to_owned());
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-keyout", &key, "-out", &certificate])
+        .output()
+        .expect("openssl is installed");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    [key, certificate]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_work_through_tls_and_not_with_another_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let [key, certificate] = certificate(folder.path());
+    let cluster = Cluster::start_secured(&key, &certificate);
+    let pem = std::fs::read(&certificate).unwrap();
+    let locks = Locks::new(Etcd::at(&cluster.address()).unwrap().tls(Some(&pem))).await.unwrap();
+    let guard = locks.mutex("a").lock().await.unwrap();
+    assert!(locks.mutex("a").try_lock().await.unwrap().is_none());
+    guard.release().await.unwrap();
+    for stranger in [Etcd::at(&cluster.address()).unwrap().tls(None), Etcd::at(&cluster.address()).unwrap()] {
+        let error = refused(stranger).await;
+        assert!(matches!(error.kind(), Kind::Unreachable | Kind::TimedOut), "{error}");
+    }
+}
