@@ -143,7 +143,7 @@ impl Terms {
             capacity: self.capacity,
             priority: *priority,
             patience,
-            ttl: *ttl,
+            ttl: (*ttl).min(client.longest_lease),
             note: note.clone(),
             floor: 0,
             lingers: false,
