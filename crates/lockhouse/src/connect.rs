@@ -16,6 +16,8 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("sqlite", "sqlite:/var/lib/locks.db"),
         #[cfg(feature = "redis")]
         ("redis", "redis://127.0.0.1:6379"),
+        #[cfg(feature = "zookeeper")]
+        ("zookeeper", "zookeeper://127.0.0.1:2181/locks"),
     ]
 }
 
@@ -60,6 +62,15 @@ pub fn connector(url: &str) -> Result<impl Connector> {
             let redis = lockhouse_redis::Redis::at(url.rest())?;
             let redis = url.option("prefix").map_or(Ok(redis.clone()), |prefix| redis.prefix(prefix))?;
             return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
+        }
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => {
+            url.only(&["prefix", "session"])?;
+            let mut zookeeper = lockhouse_zookeeper::ZooKeeper::at(url.rest())?;
+            if let Some(session) = url.duration("session")? {
+                zookeeper = zookeeper.session(session)?;
+            }
+            Arc::new(zookeeper)
         }
         other => return Err(unknown(other)),
     };

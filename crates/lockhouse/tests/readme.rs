@@ -46,6 +46,8 @@ fn table() -> String {
     );
     write!(table, "{}", row("sqlite:path", &lockhouse_sqlite::Sqlite::guarantees())).unwrap();
     write!(table, "{}", row("redis://host", &lockhouse_redis::Redis::guarantees())).unwrap();
+    let zookeeper = lockhouse_zookeeper::ZooKeeper::guarantees();
+    write!(table, "{}", row("zookeeper://host,…/root", &zookeeper)).unwrap();
     write!(table, "{}", row("memory:", &Memory::new().guarantees())).unwrap();
     write!(table, "{}", row("Quorum", &Quorum::new(members).unwrap().guarantees())).unwrap();
     table

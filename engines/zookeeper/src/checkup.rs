@@ -64,7 +64,8 @@ fn of_members(mut checkup: Checkup, hosts: &[String], said: Vec<Option<Said>>) -
             checkup = checkup.fact(format!("{host}: {what}"), value);
         }
         if let Some(few) = said.connections.filter(|most| (1..10).contains(most)) {
-            let what = format!("{host} takes {few} connections from one address, and each client of Lockhouse needs one");
+            let what =
+                format!("{host} takes {few} connections from one address, and each client of Lockhouse needs one");
             checkup = checkup.advice(what, "raise maxClientCnxns");
         }
     }

@@ -293,8 +293,7 @@ pub(crate) async fn weigh(
             return Ok(Answer::Queued(count, blockers));
         };
         asked = last + 1;
-        let paths: Vec<String> =
-            doubtful.iter().map(|at| format!("{line}/{}", ahead.claims[*at].node.name)).collect();
+        let paths: Vec<String> = doubtful.iter().map(|at| format!("{line}/{}", ahead.claims[*at].node.name)).collect();
         let answers: Vec<_> = paths.iter().map(|path| client.get_data(path)).collect();
         for (at, answer) in doubtful.into_iter().zip(answers) {
             match answer.await {

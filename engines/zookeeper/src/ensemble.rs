@@ -12,7 +12,7 @@ use crate::paths::{Paths, ancestry};
 use crate::session::{Open, Session};
 
 /// A request that is about no lease is given up after this.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 /// The shortest time a request is given.
 const IMPATIENCE: Duration = Duration::from_millis(50);
 
@@ -35,13 +35,14 @@ impl Ensemble {
         explain(fault, &self.address.cluster())
     }
 
-    /// Asks something of a session that has a connection, within a limit for each of the two.
+    /// Asks something of a session that has a connection. Half of the limit is for finding one: what was never sent is
+    /// certainly not carried out.
     pub(crate) async fn ask<T>(
         &self,
         limit: Duration,
         request: impl AsyncFnOnce(&Open) -> Result<T, Fault>,
     ) -> Result<T, Error> {
-        let answer = match self.session.connected(limit).await {
+        let answer = match self.session.connected(limit / 2).await {
             Ok(open) => tokio::time::timeout(limit, request(&open)).await.unwrap_or(Err(Fault::Silence(limit))),
             Err(fault) => Err(fault),
         };
@@ -85,9 +86,10 @@ impl Drop for Ensemble {
     }
 }
 
-/// How long a request about a lease may take: an answer that comes when it is nearly over is worth nothing.
+/// How long a request about a lease may take: an answer that comes when it is over is worth nothing. There is no sooner
+/// asking again, since requests of a session are carried out in their order.
 pub(crate) fn patience_for(lease: Duration) -> Duration {
-    (lease / 2).clamp(IMPATIENCE, PATIENCE)
+    (lease * 2 / 3).clamp(IMPATIENCE, PATIENCE)
 }
 
 /// What ZooKeeper cannot do.

@@ -51,10 +51,8 @@ pub(crate) fn explain(fault: Fault, servers: &str) -> Error {
 fn connecting(said: &Said, servers: &str) -> Error {
     match said {
         Said::AuthFailed | Said::NoAuth => denied(servers),
-        Said::BadArguments(_) => {
-            Error::new(Kind::Invalid, format!("{servers} cannot be the address of servers"))
-                .help("write zookeeper://host1:2181,host2:2181/locks")
-        }
+        Said::BadArguments(_) => Error::new(Kind::Invalid, format!("{servers} cannot be the address of servers"))
+            .help("write zookeeper://host1:2181,host2:2181/locks"),
         _ => Error::new(Kind::Unreachable, format!("{servers} cannot be reached"))
             .help("see whether a majority of the servers runs, and whether addresses and ports are right"),
     }
@@ -75,8 +73,9 @@ fn asking(said: &Said, servers: &str) -> Error {
         Said::Throttled => {
             Error::new(Kind::Unreachable, format!("{servers} has too many requests to do")).help("try again later")
         }
-        Said::Unimplemented => Error::new(Kind::Unsupported, format!("{servers} is too old"))
-            .help("ZooKeeper 3.5.3 or newer is needed"),
+        Said::Unimplemented => {
+            Error::new(Kind::Unsupported, format!("{servers} is too old")).help("ZooKeeper 3.5.3 or newer is needed")
+        }
         Said::NoNode | Said::NodeExists | Said::BadVersion | Said::NotEmpty | Said::NoChildrenForEphemerals => {
             Error::new(Kind::Engine, "others changed the nodes of this lock again and again").help("try again")
         }

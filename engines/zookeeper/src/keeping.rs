@@ -24,7 +24,7 @@ impl Ensemble {
     /// heard of the session, and each claim has its place. The session itself is kept by the driver.
     pub(crate) async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
         let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
-        // Half of the third of a lease after which the next renewal goes out.
+        // Of the third of a lease after which the next renewal goes out.
         let limit = patience_for(shortest / 3);
         let longest = claims.iter().map(|claim| self.paths.line(&claim.name).len() + 100).max().unwrap_or(1);
         let some = CHECKS_AT_ONCE.min(BYTES_AT_ONCE / longest).max(1);

@@ -94,7 +94,7 @@ impl Connector for ZooKeeper {
     /// Connects one side: the keeper opens a session, the front shares it.
     ///
     /// # Errors
-    /// [`Kind::Unreachable`](lockhouse_core::Kind::Unreachable) within four seconds;
+    /// [`Kind::Unreachable`](lockhouse_core::Kind::Unreachable) within five seconds;
     /// [`Kind::Denied`](lockhouse_core::Kind::Denied) when the servers refuse our credentials.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
         let shared = self.session.lock().unwrap_or_else(PoisonError::into_inner).upgrade();

@@ -145,9 +145,9 @@ fn identity(start: &str) -> Option<Identity> {
 
 /// Digits for a claim that has no id of ours: the 64-bit FNV-1a hash of its name, of which 48 bits are shown.
 fn stranger(name: &str) -> PublicId {
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{:012x}", hash >> 16).parse().expect("twelve hexadecimal digits")
 }
 
@@ -214,7 +214,15 @@ mod tests {
         assert_eq!(Node::parse(curator).unwrap().claim, None);
         assert_eq!(weight("4e8f1f24f2b34a56a1b4__lock__0000000003"), Some(Weight::Everything));
         assert_eq!(weight("4e8f1f24f2b34a56a1b4__rlock__0000000003"), Some(Weight::Reader));
-        for name in ["42", "orders", "0000000003", "x-0000000003", "-permits-2-of-0000000001", "lock-000000003", "lock-00000000003"] {
+        for name in [
+            "42",
+            "orders",
+            "0000000003",
+            "x-0000000003",
+            "-permits-2-of-0000000001",
+            "lock-000000003",
+            "lock-00000000003",
+        ] {
             assert_eq!(weight(name), None, "{name}");
         }
     }

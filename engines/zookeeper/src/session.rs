@@ -20,7 +20,7 @@ use crate::reaper;
 use crate::server_clock::ServerClock;
 
 /// The longest that opening a session may take.
-const CONNECTING: Duration = Duration::from_secs(4);
+const CONNECTING: Duration = Duration::from_secs(5);
 /// The pause before a session is tried to be opened again.
 const AGAIN: Duration = Duration::from_millis(200);
 /// How often a client without a connection looks whether anything of its session is left.
@@ -72,7 +72,14 @@ impl Session {
     /// Opens a session on a thread of its own.
     pub(crate) async fn open(address: Address) -> Result<Self, Fault> {
         let (current, closing) = (watch::Sender::new(None), watch::Sender::new(false));
-        let shared = Arc::new(Shared { address, leases: Leases::default(), clock: ServerClock::default(), current, closing, timeout: OnceLock::new() });
+        let shared = Arc::new(Shared {
+            address,
+            leases: Leases::default(),
+            clock: ServerClock::default(),
+            current,
+            closing,
+            timeout: OnceLock::new(),
+        });
         let (ready, answer) = oneshot::channel();
         let (end, ended) = channel();
         let inner = Arc::clone(&shared);
@@ -205,10 +212,8 @@ async fn one_session(shared: &Shared, runtime: &Runtime, ready: &mut Option<Read
 
 async fn open(address: &Address) -> Result<Client, Fault> {
     let quiet = (address.session * 2 / 5).min(QUIET);
-    let mut connector = Client::connector()
-        .with_session_timeout(address.session)
-        .with_connection_timeout(quiet)
-        .with_fail_eagerly();
+    // Not given up when all have refused us once: they do, while they elect a leader.
+    let mut connector = Client::connector().with_session_timeout(address.session).with_connection_timeout(quiet);
     if let Some(credentials) = &address.credentials {
         connector = connector.with_auth("digest", credentials.as_bytes());
     }

@@ -162,7 +162,8 @@ async fn line(
 
 /// What those in line believe: a lock of another program alone does not say.
 fn capacity(nodes: &[Node]) -> u32 {
-    let said = nodes.iter().find_map(|node| if let Weight::Of(_, capacity) = node.weight { Some(capacity) } else { None });
+    let said =
+        nodes.iter().find_map(|node| if let Weight::Of(_, capacity) = node.weight { Some(capacity) } else { None });
     let readers = nodes.iter().any(|node| node.weight == Weight::Reader);
     said.unwrap_or(if readers { kind::WHOLE } else { kind::MUTEX })
 }

@@ -36,7 +36,8 @@ impl Ensemble {
             // The driver panics in whoever waits for an event of a session that was given up, so it is waited for where
             // the session lives: what waits there ends with it.
             let mut waiting = JoinSet::new();
-            waiting.spawn_on(select_all(watchers.into_iter().map(|watcher| Box::pin(watcher.changed()))), &open.runtime);
+            waiting
+                .spawn_on(select_all(watchers.into_iter().map(|watcher| Box::pin(watcher.changed()))), &open.runtime);
             drop(open);
             match waiting.join_next().await {
                 Some(Ok((event, ..))) if !event.session_state.is_terminated() => {}

@@ -228,7 +228,16 @@ pub(crate) fn word(port: u16, word: &str) -> Option<String> {
 fn spawn(config: &PathBuf) -> Child {
     let mut command = Command::new("setpriv");
     // The kernel ends the server when the thread that started it ends, which it does with the process alone.
-    command.args(["--pdeathsig", "KILL", "java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", JAR]);
+    command.args([
+        "--pdeathsig",
+        "KILL",
+        "java",
+        "-Xmx256m",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-cp",
+        JAR,
+    ]);
     command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(config);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     start(command)

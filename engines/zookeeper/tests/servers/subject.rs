@@ -10,8 +10,8 @@ use rustix::process::Signal;
 
 use super::{Servers, given};
 
-/// The session that most cases have: longer than their leases, and as short as the case allows that is cut for a second.
-const SESSION: Duration = Duration::from_secs(4);
+/// The session that most cases have: longer than their leases, and as short as the case allows that is cut for one lease.
+const SESSION: Duration = Duration::from_secs(6);
 /// The session where servers are stopped: longer than an election.
 const LONG_SESSION: Duration = Duration::from_secs(10);
 
@@ -50,6 +50,10 @@ impl Subject for AtServers {
 
     fn connector(&self) -> Arc<dyn Connector> {
         Arc::new(connector(&self.address, self.session))
+    }
+
+    fn ttl(&self) -> Duration {
+        Duration::from_secs(2)
     }
 
     fn pace(&self) -> u32 {
