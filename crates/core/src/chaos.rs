@@ -178,6 +178,10 @@ impl Engine for Chaos {
         self.inner.guarantees()
     }
 
+    fn longest_lease(&self) -> Duration {
+        self.inner.longest_lease()
+    }
+
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
         pass!(self.claim(claim))
     }

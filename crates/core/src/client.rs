@@ -34,6 +34,8 @@ use crate::wait::LONGEST_REQUEST;
 pub(crate) struct Client {
     pub(crate) front: Arc<dyn Engine>,
     pub(crate) guarantees: Guarantees,
+    /// No claim is made for longer than this.
+    pub(crate) longest_lease: Duration,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) clock: Clock,
     pub(crate) meters: Meters,
@@ -129,10 +131,11 @@ impl Locks {
     }
 
     fn with(front: Arc<dyn Engine>, ledger: Arc<Ledger>, clock: Clock, drained: Arc<SetOnce<()>>) -> Self {
-        let guarantees = front.guarantees();
+        let (guarantees, longest_lease) = (front.guarantees(), front.longest_lease());
         let meters = Meters::new(guarantees.engine);
         let (reentry, owner) = (Reentry::default(), Owner::process());
-        Self { client: Arc::new(Client { front, guarantees, ledger, clock, meters, reentry, owner, drained }) }
+        let client = Client { front, guarantees, longest_lease, ledger, clock, meters, reentry, owner, drained };
+        Self { client: Arc::new(client) }
     }
 
     /// A mutex: one holder.
@@ -175,6 +178,13 @@ impl Locks {
     #[must_use]
     pub fn guarantees(&self) -> &Guarantees {
         &self.client.guarantees
+    }
+
+    /// The longest lease that the engine can keep: a longer TTL is cut to it. A week, unless claims are bound to a session
+    /// that ends sooner.
+    #[must_use]
+    pub fn longest_lease(&self) -> Duration {
+        self.client.longest_lease
     }
 
     /// Refuses an engine that promises less than a program needs.

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -10,6 +11,7 @@ use crate::claim::{Claim, PublicId};
 use crate::error::Result;
 use crate::guarantees::Guarantees;
 use crate::name::Name;
+use crate::options::MAX_TTL;
 use crate::survey::Line;
 
 /// Where a claim stands.
@@ -113,6 +115,12 @@ pub enum Written {
 pub trait Engine: Debug + Send + Sync + 'static {
     /// What this engine, in this topology, can promise.
     fn guarantees(&self) -> Guarantees;
+
+    /// The longest that the engine honours any claim without hearing of it again: where claims are bound to a session,
+    /// that session's time-out. Clients claim for no longer than this, whatever lease they were asked for.
+    fn longest_lease(&self) -> Duration {
+        MAX_TTL
+    }
 
     /// Puts the claim in line or, if it is there already, renews its lease and says where it stands.
     ///

@@ -142,7 +142,7 @@ impl Terms {
             priority: *priority,
             patience,
             note: note.clone(),
-            ..Claim::on(self.name.clone(), owner, *ttl)
+            ..Claim::on(self.name.clone(), owner, (*ttl).min(client.longest_lease))
         }
     }
 

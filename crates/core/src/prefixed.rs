@@ -1,6 +1,7 @@
 //! A namespace: an engine around an engine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -50,6 +51,10 @@ impl Prefixed {
 impl Engine for Prefixed {
     fn guarantees(&self) -> Guarantees {
         self.inner.guarantees()
+    }
+
+    fn longest_lease(&self) -> Duration {
+        self.inner.longest_lease()
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {

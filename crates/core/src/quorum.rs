@@ -29,6 +29,7 @@ use crate::fan_out::FanOut;
 use crate::guarantees::Guarantees;
 use crate::majority::{Parted, promised_by};
 use crate::name::Name;
+use crate::options::MAX_TTL;
 use crate::picture::merge;
 use crate::random;
 use crate::survey::Line;
@@ -257,6 +258,10 @@ impl Drop for Asleep<'_> {
 impl Engine for Quorum {
     fn guarantees(&self) -> Guarantees {
         promised_by(self.fan_out.members())
+    }
+
+    fn longest_lease(&self) -> Duration {
+        self.fan_out.members().iter().map(|member| member.longest_lease()).min().unwrap_or(MAX_TTL)
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {

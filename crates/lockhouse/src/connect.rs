@@ -24,6 +24,8 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("etcd", "etcd://127.0.0.1:2379"),
         #[cfg(feature = "etcd")]
         ("etcds", "etcds://etcd.example:2379"),
+        #[cfg(feature = "zookeeper")]
+        ("zookeeper", "zookeeper://127.0.0.1:2181/locks"),
     ]
 }
 
@@ -75,6 +77,15 @@ pub fn connector(url: &str) -> Result<impl Connector> {
         "postgres" | "postgresql" => crate::databases::postgres(&url)?,
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => return Ok(Addressed { inner: crate::etcd::connector(&url)?, prefix: String::new() }),
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => {
+            url.only(&["prefix", "session"])?;
+            let mut zookeeper = lockhouse_zookeeper::ZooKeeper::at(url.rest())?;
+            if let Some(session) = url.duration("session")? {
+                zookeeper = zookeeper.session(session)?;
+            }
+            Arc::new(zookeeper)
+        }
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use lockhouse_core::{Error, Kind, Result};
 
@@ -59,6 +60,26 @@ impl EngineUrl {
     #[must_use]
     pub fn option(&self, key: &str) -> Option<&str> {
         self.options.get(key).map(String::as_str)
+    }
+
+    /// An option that is a length of time: `10s`, `1500ms`, `2m`.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] for what is none.
+    pub fn duration(&self, key: &str) -> Result<Option<Duration>> {
+        let Some(text) = self.option(key) else { return Ok(None) };
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let millis = match &text[digits.len()..] {
+            "ms" => Some(1),
+            "s" => Some(1000),
+            "m" => Some(60_000),
+            _ => None,
+        };
+        let millis = millis.zip(digits.parse::<u64>().ok()).and_then(|(unit, number)| number.checked_mul(unit));
+        millis.map(|millis| Some(Duration::from_millis(millis))).ok_or_else(|| {
+            Error::new(Kind::Invalid, format!("the option {key}={text} is not a length of time"))
+                .help(format!("write {key}=10s, or {key}=1500ms"))
+        })
     }
 
     /// Refuses options that the engine does not have.
@@ -136,6 +157,18 @@ mod tests {
     fn a_url_is_taken_apart() {
         let url = EngineUrl::parse("sqlite:/var/lib/a%20b.db?prefix=jobs%2F").unwrap();
         assert_eq!((url.scheme(), url.rest(), url.option("prefix")), ("sqlite", "/var/lib/a b.db", Some("jobs/")));
+    }
+
+    #[test]
+    fn a_length_of_time_has_a_unit() {
+        let url = |session: &str| EngineUrl::parse(&format!("zookeeper://host?session={session}")).unwrap();
+        for (text, millis) in [("10s", 10_000), ("1500ms", 1500), ("2m", 120_000)] {
+            assert_eq!(url(text).duration("session").unwrap(), Some(Duration::from_millis(millis)));
+        }
+        assert_eq!(url("1s").duration("other").unwrap(), None);
+        for text in ["10", "s", "-1s", "1h", "99999999999999999999s", "99999999999999999s"] {
+            assert_eq!(url(text).duration("session").unwrap_err().kind(), Kind::Invalid, "{text}");
+        }
     }
 
     #[test]

@@ -49,6 +49,8 @@ fn table() -> String {
     write!(table, "{}", row("mysql://host/db", &lockhouse_mysql::Mysql::guarantees())).unwrap();
     write!(table, "{}", row("postgres://host/database", &lockhouse_postgres::Postgres::guarantees())).unwrap();
     write!(table, "{}", row("etcd://h1,h2,h3", &lockhouse_etcd::Etcd::guarantees(3))).unwrap();
+    let zookeeper = lockhouse_zookeeper::ZooKeeper::guarantees();
+    write!(table, "{}", row("zookeeper://host,…/root", &zookeeper)).unwrap();
     write!(table, "{}", row("memory:", &Memory::new().guarantees())).unwrap();
     write!(table, "{}", row("Quorum", &Quorum::new(members).unwrap().guarantees())).unwrap();
     table

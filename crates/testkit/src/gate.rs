@@ -233,6 +233,10 @@ impl Engine for GatedEngine {
         self.inner.guarantees()
     }
 
+    fn longest_lease(&self) -> Duration {
+        self.inner.longest_lease()
+    }
+
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
         through!(self, Claim, claim(claim))
     }

@@ -1,0 +1,310 @@
+//! Getting in line, and where a claim stands.
+//!
+//! An uncontended claim is one round trip: the request to create its node and the request for the line go out together.
+//! Whoever is asked about later has its own node checked by a write, which only a majority can answer: a server that was
+//! cut off from the others would not know that our session has ended.
+
+use lockhouse_core::{Claim, Error, Kind, Patience, Result, Standing};
+use zookeeper_client::{Client, Error as Said};
+
+use crate::ensemble::{Ensemble, check, patience_for};
+use crate::error::Fault;
+use crate::leases::{Known, Placed};
+use crate::node::{Node, claims};
+use crate::record::Record;
+use crate::session::Open;
+use crate::standing::{Ahead, Stands, Weighed};
+
+/// How often a claim is made anew because its line's node, or its own, was deleted meanwhile.
+const ATTEMPTS: u32 = 4;
+
+/// Where a claim stands, and what only ZooKeeper says about it.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Granted,
+    /// So many are ahead, of whom these decide when it may be granted: child nodes of the line, with their weights.
+    Queued(u32, Vec<Weighed>),
+    /// Somebody ahead believes in another capacity.
+    Conflict(u32),
+    /// Its own node is not there.
+    Missing,
+}
+
+impl Ensemble {
+    pub(crate) async fn claim(&self, claim: &Claim) -> Result<Standing> {
+        check(claim)?;
+        let standing = self.ask(patience_for(claim.ttl), async |open| self.claim_at(open, claim).await).await?;
+        if let Ok(Standing::Granted { token }) = &standing
+            && *token < claim.floor
+        {
+            return Err(Error::new(Kind::Unsupported, "ZooKeeper's tokens cannot be raised")
+                .help("do not make a quorum of ZooKeepers: one ensemble is a quorum already")
+                .unknown());
+        }
+        standing
+    }
+
+    async fn claim_at(&self, open: &Open, claim: &Claim) -> Result<Result<Standing>, Fault> {
+        let line = self.paths.line(&claim.name);
+        for _ in 0..ATTEMPTS {
+            let is_new = self.session.leases().get(&claim.id).is_none_or(|lease| lease.session != open.id());
+            if is_new
+                && claim.patience == Patience::None
+                && let Some(refused) = self.look_first(open, claim, &line).await?
+            {
+                return Ok(refused);
+            }
+            let answered = match self.session.leases().enter(claim, &line, open.id()) {
+                Known::Placed(placed) => self.stand(open, claim, &line, placed).await?,
+                Known::Sent => match self.find(open, claim, &line).await? {
+                    Some(placed) => self.stand(open, claim, &line, placed).await?,
+                    None => self.join(open, claim, &line).await?,
+                },
+                Known::Nothing => self.join(open, claim, &line).await?,
+            };
+            if let Some(standing) = answered {
+                return Ok(standing);
+            }
+        }
+        Err(Said::NoNode.into())
+    }
+
+    /// A claim without patience looks before it gets in line: one that is refused changes nothing. `Some` when it is.
+    async fn look_first(&self, open: &Open, claim: &Claim, line: &str) -> Result<Option<Result<Standing>>, Fault> {
+        let (sync, list) = (open.client.sync(line), open.client.list_children(line));
+        // What was released before we ask is to be seen, also by a server that lags behind.
+        match sync.await {
+            Ok(()) | Err(Said::NoNode) => {}
+            Err(said) => return Err(said.into()),
+        }
+        let children = match list.await {
+            Ok(children) => claims(&children),
+            Err(Said::NoNode) => return Ok(None),
+            Err(said) => return Err(said.into()),
+        };
+        Ok(match weigh(&open.client, line, children, None, claim.capacity, claim.weight).await? {
+            Answer::Queued(..) => Some(Ok(Standing::Refused)),
+            Answer::Conflict(capacity) => Some(Err(conflict(claim, capacity))),
+            Answer::Granted | Answer::Missing => None,
+        })
+    }
+
+    /// Gets in line. `None` when it has to be done once more.
+    async fn join(&self, open: &Open, claim: &Claim, line: &str) -> Result<Option<Result<Standing>>, Fault> {
+        let prefix = format!("{line}/{}", Node::prefix(claim, open.id()));
+        let (data, options) = (Record::of(claim).write(), self.claims());
+        let create = open.client.create(&prefix, &data, &options);
+        let list = open.client.list_children(line);
+        let (stat, sequence) = match create.await {
+            Ok(created) => created,
+            Err(Said::NoNode) => {
+                // Nothing of it can be there or on its way.
+                self.session.leases().forget(&claim.id);
+                self.make(open, line, zookeeper_client::CreateMode::Container).await?;
+                return Ok(None);
+            }
+            Err(said) => {
+                let fault = Fault::from(said);
+                if self.explain(fault.clone()).may_have_happened() == lockhouse_core::Happened::No {
+                    self.session.leases().forget(&claim.id);
+                }
+                return Err(fault);
+            }
+        };
+        self.session.clock().learn(stat.ctime);
+        let path = format!("{prefix}{sequence}");
+        let node = path.rsplit('/').next().and_then(Node::parse).ok_or_else(|| Fault::Foreign(path.clone()))?;
+        let token = u64::try_from(stat.czxid).map_err(|_| Fault::Foreign(path.clone()))?;
+        let placed = Placed { node, path, token, version: stat.version, weight: claim.weight };
+        if !self.session.leases().place(&claim.id, open.id(), placed.clone()) {
+            // Withdrawn while it was on its way.
+            return Ok(Some(Ok(Standing::Displaced)));
+        }
+        let children = claims(&list.await?);
+        self.answer(open, claim, line, placed, children).await
+    }
+
+    /// Finds the claim's own node after a reply was lost.
+    async fn find(&self, open: &Open, claim: &Claim, line: &str) -> Result<Option<Placed>, Fault> {
+        let children = match open.client.list_children(line).await {
+            Ok(children) => claims(&children),
+            Err(Said::NoNode) => return Ok(None),
+            Err(said) => return Err(said.into()),
+        };
+        let Some(node) = children.into_iter().find(|node| node.is(claim, open.id())) else { return Ok(None) };
+        let path = format!("{line}/{}", node.name);
+        let (data, stat) = match open.client.get_data(&path).await {
+            Ok(found) => found,
+            Err(Said::NoNode) => return Ok(None),
+            Err(said) => return Err(said.into()),
+        };
+        let record = Record::read(&data).ok_or_else(|| Fault::Foreign(path.clone()))?;
+        let token = u64::try_from(stat.czxid).map_err(|_| Fault::Foreign(path.clone()))?;
+        // Version 0 is how it was made: a mark that was set since is found when it is checked.
+        let placed = Placed { node, path, token, version: 0, weight: record.weight };
+        Ok(self.session.leases().place(&claim.id, open.id(), placed.clone()).then_some(placed))
+    }
+
+    /// Where a claim stands that has its place.
+    async fn stand(
+        &self,
+        open: &Open,
+        claim: &Claim,
+        line: &str,
+        placed: Placed,
+    ) -> Result<Option<Result<Standing>>, Fault> {
+        if claim.weight > placed.weight {
+            let what = format!("the claim weighs {}, and cannot be raised to {}", placed.weight, claim.weight);
+            let error = Error::new(Kind::Invalid, what).help("there is no upgrade: release, then lock anew");
+            return Ok(Some(Err(error)));
+        }
+        let mut write = open.client.new_multi_writer();
+        if claim.weight < placed.weight {
+            write.add_set_data(&placed.path, &Record::of(claim).write(), Some(placed.version))?;
+        } else {
+            write.add_check_version(&placed.path, placed.version)?;
+        }
+        let (written, list) = (write.commit(), open.client.list_children(line));
+        match written.await.map_err(Said::from) {
+            Ok(_) if claim.weight < placed.weight => {
+                let placed = Placed { weight: claim.weight, version: placed.version + 1, ..placed };
+                self.session.leases().place(&claim.id, open.id(), placed.clone());
+                let children = claims(&list.await?);
+                self.answer(open, claim, line, placed, children).await
+            }
+            Ok(_) => {
+                let children = claims(&list.await?);
+                self.answer(open, claim, line, placed, children).await
+            }
+            Err(Said::NoNode) => {
+                self.session.leases().forget(&claim.id);
+                Ok(None)
+            }
+            Err(Said::BadVersion) => self.changed(open, claim, line, placed).await,
+            Err(said) => Err(said.into()),
+        }
+    }
+
+    /// Somebody changed the claim's own node: an operator, or we ourselves by a request whose reply was lost.
+    async fn changed(
+        &self,
+        open: &Open,
+        claim: &Claim,
+        line: &str,
+        placed: Placed,
+    ) -> Result<Option<Result<Standing>>, Fault> {
+        let (data, stat) = match open.client.get_data(&placed.path).await {
+            Ok(found) => found,
+            Err(Said::NoNode) => {
+                self.session.leases().forget(&claim.id);
+                return Ok(None);
+            }
+            Err(said) => return Err(said.into()),
+        };
+        let record = Record::read(&data).ok_or_else(|| Fault::Foreign(placed.path.clone()))?;
+        if !record.evicted {
+            let placed = Placed { version: stat.version, weight: record.weight, ..placed };
+            self.session.leases().place(&claim.id, open.id(), placed);
+            return Ok(None);
+        }
+        self.session.leases().evict(&claim.id);
+        let children = claims(&open.client.list_children(line).await?);
+        let own = Some(&placed.node);
+        // A holder's place stays taken until it lets go or its lease is over; a waiter is out of the line at once.
+        if matches!(
+            weigh(&open.client, line, children, own, claim.capacity, placed.weight).await?,
+            Answer::Queued(..) | Answer::Conflict(_)
+        ) {
+            self.remove(open, claim, &placed).await?;
+        }
+        Ok(Some(Ok(Standing::Refused)))
+    }
+
+    /// What the line means for the claim.
+    async fn answer(
+        &self,
+        open: &Open,
+        claim: &Claim,
+        line: &str,
+        placed: Placed,
+        children: Vec<Node>,
+    ) -> Result<Option<Result<Standing>>, Fault> {
+        self.session.leases().heard(&claim.id, claim.ttl);
+        let own = Some(&placed.node);
+        let answer = weigh(&open.client, line, children, own, claim.capacity, placed.weight).await?;
+        Ok(match answer {
+            Answer::Granted => Some(Ok(Standing::Granted { token: placed.token })),
+            Answer::Queued(..) if claim.patience == Patience::None => {
+                self.remove(open, claim, &placed).await?;
+                Some(Ok(Standing::Refused))
+            }
+            Answer::Queued(ahead, _) => Some(Ok(Standing::Queued { ahead })),
+            Answer::Conflict(capacity) => {
+                self.remove(open, claim, &placed).await?;
+                Some(Err(conflict(claim, capacity)))
+            }
+            Answer::Missing => {
+                self.session.leases().forget(&claim.id);
+                None
+            }
+        })
+    }
+
+    /// Takes a claim out of the line. Whether it was there.
+    pub(crate) async fn remove(&self, open: &Open, claim: &Claim, placed: &Placed) -> Result<bool, Fault> {
+        let there = match open.client.delete(&placed.path, None).await {
+            Ok(()) => true,
+            Err(Said::NoNode) => false,
+            Err(said) => return Err(said.into()),
+        };
+        self.session.leases().forget(&claim.id);
+        Ok(there)
+    }
+}
+
+fn conflict(claim: &Claim, capacity: u32) -> Error {
+    let what = format!("the name is in use with capacity {capacity}, not {}", claim.capacity);
+    Error::new(Kind::Conflict, what).help("use one kind of lock, and one number of permits, for a name")
+}
+
+/// Where a claim stands in a line: its own, or that of a newcomer when there is none.
+pub(crate) async fn weigh(
+    client: &Client,
+    line: &str,
+    children: Vec<Node>,
+    own: Option<&Node>,
+    capacity: u32,
+    weight: u32,
+) -> Result<Answer, Fault> {
+    if own.is_some_and(|own| !children.iter().any(|child| child.name == own.name)) {
+        return Ok(Answer::Missing);
+    }
+    let mut ahead = match Ahead::of(children, own, capacity) {
+        Ok(ahead) => ahead,
+        Err(capacity) => return Ok(Answer::Conflict(capacity)),
+    };
+    let mut asked = 0;
+    loop {
+        let Stands::Queued(count) = ahead.stands(weight) else { return Ok(Answer::Granted) };
+        // The names say how much was claimed at first. Only when that is too much is it asked how much it is now.
+        let doubtful: Vec<usize> = ahead.doubtful().filter(|at| *at >= asked).collect();
+        let Some(last) = doubtful.last() else {
+            let blockers = ahead.blockers(weight).into_iter().cloned().collect();
+            return Ok(Answer::Queued(count, blockers));
+        };
+        asked = last + 1;
+        let paths: Vec<String> = doubtful.iter().map(|at| format!("{line}/{}", ahead.claims[*at].node.name)).collect();
+        let answers: Vec<_> = paths.iter().map(|path| client.get_data(path)).collect();
+        for (at, answer) in doubtful.into_iter().zip(answers) {
+            match answer.await {
+                Ok((data, _)) => {
+                    let now = Record::read(&data).map_or(u32::MAX, |record| record.weight);
+                    ahead.claims[at].weight = ahead.claims[at].weight.min(now);
+                }
+                // It has left meanwhile. As if it were there: whoever watches it hears of that at once.
+                Err(Said::NoNode) => {}
+                Err(said) => return Err(said.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What the nodes of a line show, and what hand-overs cost.
+
+mod servers;
+
+use std::time::{Duration, Instant};
+
+use lockhouse_core::{Checkup, Kind, Locks};
+use lockhouse_zookeeper::ZooKeeper;
+use servers::{Servers, shared, word};
+use zookeeper_client::{Acls, Client, CreateMode};
+
+/// A root that no other test uses.
+fn root() -> String {
+    format!("/line-{:08x}", rand::random::<u32>())
+}
+
+async fn locks(address: &str, root: &str) -> Locks {
+    let zookeeper = ZooKeeper::at(&format!("{address}{root}")).unwrap();
+    Locks::new(zookeeper.session(Duration::from_secs(10)).unwrap()).await.unwrap()
+}
+
+async fn plain() -> Client {
+    Client::connect(shared().trim_start_matches('/')).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_nest_and_nodes_are_named_as_curator_names_them() {
+    let (root, plain) = (root(), plain().await);
+    let locks = locks(&shared(), &root).await;
+    let outer = locks.mutex("a").note("outer").lock().await.unwrap();
+    let inner = locks.rwlock("a/b").write().await.unwrap();
+    let mut children = plain.list_children(&format!("{root}/a")).await.unwrap();
+    children.sort();
+    assert_eq!(children.len(), 2, "{children:?}");
+    assert!(children[0].starts_with("_c_") && children[0].ends_with("-lock-0000000000"), "{children:?}");
+    assert_eq!(children[1], "b");
+    let writer = plain.list_children(&format!("{root}/a/b")).await.unwrap();
+    assert!(writer[0].contains("-__WRIT__"), "{writer:?}");
+    let (data, stat) = plain.get_data(&format!("{root}/a/{}", children[0])).await.unwrap();
+    assert!(String::from_utf8(data).unwrap().ends_with("outer"));
+    assert_eq!(outer.token(), u64::try_from(stat.czxid).unwrap());
+    outer.release().await.unwrap();
+    inner.check().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_is_dropped_hands_over_at_once() {
+    let root = root();
+    let (first, second) = (locks(&shared(), &root).await, locks(&shared(), &root).await);
+    let guard = first.mutex("a").lock().await.unwrap();
+    let mutex = second.mutex("a");
+    let waiter = mutex.lock();
+    tokio::pin!(waiter);
+    assert!(tokio::time::timeout(Duration::from_millis(200), &mut waiter).await.is_err());
+    drop(guard);
+    drop(first);
+    let guard = tokio::time::timeout(Duration::from_secs(2), waiter).await.expect("at once").unwrap();
+    drop(guard);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_never_longer_than_the_session() {
+    let locks = locks(&shared(), &root()).await;
+    assert_eq!(locks.longest_lease(), Duration::from_secs(10));
+    let guard = locks.mutex("a").ttl(Duration::from_secs(3600)).lock().await.unwrap();
+    assert!(guard.valid_for() <= Duration::from_secs(10));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overflow_of_the_sequence_does_not_turn_the_line_around() {
+    let (root, plain) = (root(), plain().await);
+    let locks = locks(&shared(), &root).await;
+    locks.mutex("a").lock().await.unwrap().release().await.unwrap();
+    // Somebody who came just before the sequence overflowed.
+    let before = format!("{root}/a/_c_f1b8bd0e-6d36-4c68-9d0a-2c1d2ab7f5a0-lock-2147483647");
+    plain.create(&before, b"", &CreateMode::Ephemeral.with_acls(Acls::anyone_all())).await.unwrap();
+    let after = format!("{root}/a/_c_f1b8bd0e-6d36-4c68-9d0a-2c1d2ab7f5a1-lock--2147483648");
+    plain.create(&after, b"", &CreateMode::Ephemeral.with_acls(Acls::anyone_all())).await.unwrap();
+    let line = locks.line("a").await.unwrap().unwrap();
+    let newest = line.places.iter().map(|place| place.token).collect::<Vec<_>>();
+    assert!(newest[0].is_some() && newest[1].is_none(), "{line:?}");
+}
+
+/// The packets that a server has received.
+fn received(port: u16) -> u64 {
+    let said = word(port, "srvr").unwrap();
+    said.lines().find_map(|line| line.strip_prefix("Received: ")).unwrap().parse().unwrap()
+}
+
+/// The packets of ten hand-overs, with so many in line.
+async fn packets(address: &str, port: u16, waiters: usize) -> u64 {
+    let root = root();
+    let (first, second) = (locks(address, &root).await, locks(address, &root).await);
+    let mut guard = Some(first.mutex("a").lock().await.unwrap());
+    let mut line = tokio::task::JoinSet::new();
+    let (granted, mut turns) = tokio::sync::mpsc::unbounded_channel();
+    for at in 0..waiters {
+        let (mutex, granted) = (if at % 2 == 0 { &first } else { &second }.mutex("a"), granted.clone());
+        line.spawn(async move {
+            let guard = mutex.lock().await.unwrap();
+            granted.send(guard).unwrap();
+        });
+    }
+    let until = Instant::now() + Duration::from_secs(30);
+    while first.line("a").await.unwrap().map_or(0, |line| line.waiters().count()) < waiters {
+        assert!(Instant::now() < until, "they get in line");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let before = received(port);
+    for _ in 0..10 {
+        guard.take().unwrap().release().await.unwrap();
+        let next = tokio::time::timeout(Duration::from_secs(5), turns.recv()).await.expect("the next is told");
+        guard = next;
+        assert!(turns.try_recv().is_err(), "exactly one wakes");
+    }
+    received(port) - before
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hand_over_costs_the_same_however_many_wait() {
+    // Nobody else is on this server: its counters are ours. Renewals, pings and this question are among the packets.
+    let servers = tokio::task::spawn_blocking(|| Servers::start(1)).await.unwrap();
+    let port: u16 = servers.address().rsplit(':').next().unwrap().parse().unwrap();
+    let few = packets(&servers.address(), port, 12).await;
+    let many = packets(&servers.address(), port, 200).await;
+    assert!(many <= few + 40, "ten hand-overs take {few} packets with 12 in line, and {many} with 200");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_servers_tell_the_doctor_of_themselves() {
+    let zookeeper = ZooKeeper::at(&shared()).unwrap().session(Duration::from_secs(100)).unwrap();
+    let locks = Locks::new(zookeeper).await.unwrap();
+    let checkup: Checkup = locks.checkup().await.unwrap();
+    let fact = |what: &str| checkup.facts.iter().find(|fact| fact.what.ends_with(what)).map(|fact| fact.value.clone());
+    assert_eq!(fact("mode").as_deref(), Some("standalone"));
+    assert_eq!(fact("longest session").as_deref(), Some("10s"));
+    assert_eq!(fact("members that answer").as_deref(), Some("1 of 1"));
+    assert!(fact("version").unwrap().starts_with("3."));
+    assert!(checkup.findings[0].what.contains("100s was asked for, and 10s"), "{:?}", checkup.findings);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_signs_in_keeps_others_out() {
+    let (root, address) = (root(), shared().replacen("//", "//alice:secret@", 1));
+    let alice = locks(&address, &root).await;
+    let guard = alice.mutex("a").lock().await.unwrap();
+    let stranger = locks(&shared(), &root).await;
+    let error = stranger.mutex("a").try_lock().await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    guard.check().unwrap();
+    let again = locks(&address, &root).await;
+    assert!(again.mutex("a").try_lock().await.unwrap().is_none(), "the same account sees it");
+    guard.release().await.unwrap();
+}

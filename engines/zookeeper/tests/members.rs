@@ -1,0 +1,87 @@
+//! Members of an ensemble that come and go while a lock is held.
+
+mod servers;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lockhouse_core::Locks;
+use servers::Servers;
+use servers::subject::connector;
+
+const SESSION: Duration = Duration::from_secs(10);
+
+async fn act(servers: &Arc<Servers>, act: impl FnOnce(&Servers) + Send + 'static) {
+    let servers = Arc::clone(servers);
+    tokio::task::spawn_blocking(move || act(&servers)).await.unwrap();
+}
+
+async fn three() -> (Arc<Servers>, Locks, Locks) {
+    let servers = Arc::new(tokio::task::spawn_blocking(|| Servers::start(3)).await.unwrap());
+    let client = async || Locks::new(connector(&servers.address(), SESSION)).await.unwrap();
+    let (first, second) = (client().await, client().await);
+    (Arc::clone(&servers), first, second)
+}
+
+/// Waits until a renewal has been confirmed that was sent from now on.
+async fn renewed(guard: &lockhouse_core::Guard) {
+    let until = Instant::now() + SESSION;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut before = guard.valid_for();
+    while guard.valid_for() <= before {
+        before = guard.valid_for();
+        assert!(Instant::now() < until, "the lock is renewed");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    guard.check().expect("no false loss");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_that_is_killed_costs_nothing() {
+    let (servers, first, second) = three().await;
+    let guard = first.mutex("a").lock().await.unwrap();
+    for _ in 0..2 {
+        act(&servers, Servers::kill_follower).await;
+        renewed(&guard).await;
+        assert!(second.mutex("a").wait(Duration::from_millis(300)).lock().await.is_err(), "it is held");
+        act(&servers, Servers::restore).await;
+    }
+    guard.release().await.unwrap();
+    drop(second.mutex("a").lock().await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_stood_still_does_not_give_the_lock_away_when_it_goes_on() {
+    let (servers, first, second) = three().await;
+    let guard = first.mutex("a").lock().await.unwrap();
+    let token = guard.token();
+    act(&servers, Servers::pause_leader).await;
+    renewed(&guard).await;
+    act(&servers, Servers::restore).await;
+    renewed(&guard).await;
+    assert!(second.mutex("a").wait(Duration::from_millis(300)).lock().await.is_err(), "it is held");
+    guard.release().await.unwrap();
+    assert!(second.mutex("a").lock().await.unwrap().token() > token);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_majority_that_comes_back_is_worked_with_again() {
+    let (servers, first, second) = three().await;
+    let guard = first.mutex("a").ttl(Duration::from_secs(3)).lock().await.unwrap();
+    act(&servers, Servers::kill_majority).await;
+    tokio::time::timeout(Duration::from_secs(4), guard.lost()).await.expect("told before its lease is over");
+    act(&servers, Servers::restore).await;
+    drop(guard);
+    for locks in [&first, &second] {
+        let mut last = None;
+        let until = Instant::now() + Duration::from_secs(30);
+        let guard = loop {
+            match locks.mutex("a").lock().await {
+                Ok(guard) => break guard,
+                Err(error) => last = Some(error),
+            }
+            assert!(Instant::now() < until, "{last:?}");
+        };
+        guard.release().await.unwrap();
+    }
+}
