@@ -16,6 +16,8 @@
 pub mod blocking;
 
 mod connect;
+#[cfg(feature = "redis")]
+mod redis;
 mod url;
 
 pub use connect::{connect, connector, schemes};
