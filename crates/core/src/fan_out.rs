@@ -71,6 +71,11 @@ impl FanOut {
         &self.members
     }
 
+    /// What is known of the claims that were granted and withdrawn.
+    pub(crate) fn parted(&self) -> &Parted {
+        &self.parted
+    }
+
     fn everyone(&self) -> Vec<usize> {
         (0..self.members.len()).collect()
     }
@@ -143,6 +148,7 @@ impl FanOut {
     }
 
     pub(crate) fn renew(&self, claims: &[Claim], limit: Duration) -> Answers<Vec<Renewal>> {
+        claims.iter().filter(|claim| claim.lingers).for_each(|claim| self.parted.forget(&claim.id));
         let claims: Arc<[Claim]> = claims.into();
         self.ask(&self.everyone(), limit, |_, member| {
             let claims = Arc::clone(&claims);

@@ -1,6 +1,6 @@
 //! How a client is connected to a majority of engines, and what its two sides must know of each other.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -67,13 +67,15 @@ pub(crate) fn promised_by(members: &[Arc<dyn Engine>]) -> Guarantees {
     }
 }
 
-/// The claims that were withdrawn a short while ago, by either side of a client.
+/// The claims that were granted, and those withdrawn a short while ago, by either side of a client.
 ///
 /// A claim is answered as soon as a majority decides it, so it may be withdrawn while it is still on its way to the
-/// other members. Whoever sent it there hears of the withdrawal here, and takes it out again when it has arrived.
+/// other members. Whoever sent it there hears of the withdrawal here, and takes it out again when it has arrived. And a
+/// majority that answers the same claim again may be another one, whose tokens differ: the first one's counts.
 #[derive(Debug, Default)]
 pub(crate) struct Parted {
     recent: Mutex<Recent>,
+    tokens: Mutex<HashMap<ClaimId, u64>>,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +90,7 @@ const REMEMBERED: Duration = Duration::from_secs(3);
 impl Parted {
     /// The claim is being withdrawn.
     pub(crate) fn note(&self, id: ClaimId) {
+        self.forget(&id);
         let now = Instant::now();
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((_, old)) = recent.order.pop_front_if(|(until, _)| *until <= now) {
@@ -96,6 +99,21 @@ impl Parted {
         if recent.ids.insert(id) {
             recent.order.push_back((now + REMEMBERED, id));
         }
+    }
+
+    /// The claim was granted with this token.
+    pub(crate) fn granted(&self, id: ClaimId, token: u64) {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(id, token);
+    }
+
+    /// The token of a claim that was granted.
+    pub(crate) fn token(&self, id: &ClaimId) -> Option<u64> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
+    }
+
+    /// Nobody will ask for the claim's token again.
+    pub(crate) fn forget(&self, id: &ClaimId) {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
     /// Whether the claim was withdrawn.
@@ -112,7 +130,10 @@ mod tests {
     async fn a_withdrawal_is_remembered_for_a_while_and_no_longer() {
         let parted = Parted::default();
         let (first, second) = (ClaimId::random(), ClaimId::random());
+        parted.granted(first, 7);
+        assert_eq!(parted.token(&first), Some(7));
         parted.note(first);
+        assert_eq!(parted.token(&first), None);
         assert!(parted.has(&first) && !parted.has(&second));
         tokio::time::sleep(REMEMBERED).await;
         parted.note(second);

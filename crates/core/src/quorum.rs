@@ -119,11 +119,17 @@ impl Quorum {
         self.fan_out.members().len() / 2 + 1
     }
 
-    /// The member that keeps the places of waiters: the first that is not known to be down.
-    fn first(&self) -> usize {
+    /// The members that are not known to be down.
+    fn up(&self) -> Vec<usize> {
         let now = Instant::now();
         let down_until = self.down_until.lock().unwrap_or_else(PoisonError::into_inner);
-        down_until.iter().position(|until| until.is_none_or(|until| until <= now)).unwrap_or(0)
+        let up = down_until.iter().enumerate().filter(|(_, until)| until.is_none_or(|until| until <= now));
+        up.map(|(member, _)| member).collect()
+    }
+
+    /// The member that keeps the places of waiters: the first that is not known to be down.
+    fn first(&self) -> usize {
+        self.up().first().copied().unwrap_or(0)
     }
 
     fn note(&self, member: usize, answers: bool) {
@@ -179,9 +185,10 @@ impl Quorum {
 
     /// The grant counts when a majority has its token.
     async fn write_back(&self, claim: &Claim, granted: Vec<(usize, u64)>) -> Result<Standing> {
+        let parted = self.fan_out.parted();
         let token = match claim.floor {
-            0 => granted.iter().map(|(_, token)| *token).max().unwrap_or(0),
-            // Asked for again by somebody who knows the token: a member that came late must not change it.
+            // Asked for again: a member that came late must not change it.
+            0 => parted.token(&claim.id).or_else(|| granted.iter().map(|(_, token)| *token).max()).unwrap_or(0),
             floor => floor,
         };
         let behind: Vec<usize> = granted.iter().filter(|(_, own)| *own != token).map(|(member, _)| *member).collect();
@@ -199,6 +206,7 @@ impl Quorum {
             }
         }
         if written >= self.majority() {
+            parted.granted(claim.id, token);
             return Ok(Standing::Granted { token });
         }
         Err(Error::new(Kind::Unreachable, "the token could not be written back to a majority").unknown())
@@ -322,7 +330,8 @@ impl Engine for Quorum {
             .zip(gone)
             .map(|(renewed, gone)| match () {
                 () if renewed >= majority => Renewal::Renewed,
-                () if gone > all - majority => Renewal::Gone,
+                // Who waits is known to one member only: that is renewed there, and is no loss.
+                () if gone > all - majority && renewed == 0 => Renewal::Gone,
                 () => Renewal::Unknown,
             })
             .collect())
@@ -333,16 +342,22 @@ impl Engine for Quorum {
         let majority = self.majority();
         let mut answers = self.fan_out.withdraw(claim, member_limit(claim.ttl));
         let (mut withdrawn, mut not_there) = (0, 0);
-        let mut patience = None;
-        while withdrawn < majority {
-            let until = patience.unwrap_or_else(|| Instant::now() + LONGEST_ANSWER);
-            let Ok(Some((_, answer))) = tokio::time::timeout_at(until, answers.next()).await else { break };
+        // The slower ones are heard too, so that nothing is seen of the claim any more; not those known to be down.
+        let mut missing = self.up();
+        let started = Instant::now();
+        let mut patience = started + LONGEST_ANSWER;
+        while withdrawn < majority || !missing.is_empty() {
+            let Ok(Some((member, answer))) = tokio::time::timeout_at(patience, answers.next()).await else { break };
+            missing.retain(|missing| *missing != member);
+            self.note(member, answer.is_ok());
             withdrawn += usize::from(matches!(answer, Ok(Withdrawal::Withdrawn)));
             not_there += usize::from(matches!(answer, Ok(Withdrawal::NotThere)));
-            if withdrawn + not_there >= majority {
-                patience = patience.or_else(|| Some(Instant::now() + STRAGGLERS));
+            let undecided = withdrawn < majority && withdrawn + missing.len() >= majority;
+            if withdrawn + not_there >= majority && !undecided {
+                patience = patience.min(Instant::now() + started.elapsed() + STRAGGLERS);
             }
         }
+        missing.into_iter().for_each(|member| self.note(member, false));
         match () {
             () if withdrawn >= majority => Ok(Withdrawal::Withdrawn),
             // A minority that knew the claim is not enough to say so: a request for it may still be on its way to the

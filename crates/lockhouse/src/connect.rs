@@ -16,6 +16,14 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("sqlite", "sqlite:/var/lib/locks.db"),
         #[cfg(feature = "redis")]
         ("redis", "redis://127.0.0.1:6379"),
+        #[cfg(feature = "redis")]
+        ("rediss", "rediss://redis.example.org"),
+        #[cfg(feature = "redis")]
+        ("redis+sentinel", "redis+sentinel://10.0.0.1,10.0.0.2,10.0.0.3/mymaster"),
+        #[cfg(feature = "redis")]
+        ("redis+cluster", "redis+cluster://10.0.0.1,10.0.0.2,10.0.0.3"),
+        #[cfg(feature = "redis")]
+        ("redlock", "redlock://10.0.0.1,10.0.0.2,10.0.0.3"),
         #[cfg(feature = "mysql")]
         ("mysql", "mysql://user:password@127.0.0.1:3306/database"),
         #[cfg(feature = "postgres")]
@@ -65,11 +73,8 @@ pub fn connector(url: &str) -> Result<impl Connector> {
         }
         // On Redis the prefix is the engine's own: it has one where none is given, and may be empty.
         #[cfg(feature = "redis")]
-        "redis" => {
-            url.only(&["prefix"])?;
-            let redis = lockhouse_redis::Redis::at(url.rest())?;
-            let redis = url.option("prefix").map_or(Ok(redis.clone()), |prefix| redis.prefix(prefix))?;
-            return Ok(Addressed { inner: Arc::new(redis), prefix: String::new() });
+        "redis" | "rediss" | "redis+sentinel" | "redis+cluster" | "redlock" => {
+            return Ok(Addressed { inner: crate::redis::connector(&url)?, prefix: String::new() });
         }
         #[cfg(feature = "mysql")]
         "mysql" | "mariadb" => crate::databases::mysql(&url)?,

@@ -20,6 +20,8 @@ mod connect;
 mod databases;
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(feature = "redis")]
+mod redis;
 mod url;
 
 pub use connect::{connect, connector, schemes};

@@ -45,9 +45,11 @@ fn table() -> String {
          | a waiter |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     write!(table, "{}", row("sqlite:path", &lockhouse_sqlite::Sqlite::guarantees())).unwrap();
-    write!(table, "{}", row("redis://host", &lockhouse_redis::Redis::guarantees())).unwrap();
+    write!(table, "{}", row("redis://host, redis+sentinel://", &lockhouse_redis::Redis::guarantees())).unwrap();
+    let redlock = lockhouse_redis::Redlock::at("//a,b,c").unwrap().guarantees();
+    write!(table, "{}", row("redlock://host,host,host", &redlock)).unwrap();
     write!(table, "{}", row("mysql://host/db", &lockhouse_mysql::Mysql::guarantees())).unwrap();
-    write!(table, "{}", row("postgres://host/database", &lockhouse_postgres::Postgres::guarantees())).unwrap();
+    write!(table, "{}", row("postgres://host/db", &lockhouse_postgres::Postgres::guarantees())).unwrap();
     write!(table, "{}", row("etcd://h1,h2,h3", &lockhouse_etcd::Etcd::guarantees(3))).unwrap();
     let zookeeper = lockhouse_zookeeper::ZooKeeper::guarantees();
     write!(table, "{}", row("zookeeper://host,…/root", &zookeeper)).unwrap();

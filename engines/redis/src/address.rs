@@ -4,9 +4,10 @@ use std::fmt;
 
 use lockhouse_core::{Error, Kind, Result};
 use redis::io::tcp::TcpSettings;
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo};
+use redis::{Client, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisResult};
 
-use crate::error::{ENGINE, Fault, explain};
+use crate::error::ENGINE;
+use crate::tls::Tls;
 
 const DEFAULT_PORT: u16 = 6379;
 
@@ -16,32 +17,70 @@ pub(crate) struct Address {
     host: String,
     port: u16,
     database: i64,
-    credentials: Option<(String, String)>,
+    credentials: Option<Credentials>,
+    tls: Option<Tls>,
 }
 
-impl Address {
-    /// Reads `//user:password@host:port,host:port/database`: what a URL says between its scheme and its options, with
-    /// what was percent-encoded decoded. Everything but the host can be left out.
-    pub(crate) fn parse_many(text: &str) -> Result<Vec<Self>> {
+/// A user, who may be nobody in particular, and a password.
+type Credentials = (String, String);
+
+/// `//user:password@host:port,host:port/path`: what a URL says between its scheme and its options, with what was
+/// percent-encoded decoded. Everything but a host can be left out.
+pub(crate) struct Places<'a> {
+    credentials: Option<Credentials>,
+    hosts: Vec<(&'a str, Option<u16>)>,
+    pub(crate) path: &'a str,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self> {
         let rest = text.strip_prefix("//").unwrap_or(text);
         // A password may have any character, a host may not.
         let (credentials, place) = match rest.rsplit_once('@') {
             Some((credentials, place)) => (Some(credentials.split_once(':').unwrap_or(("", credentials))), place),
             None => (None, rest),
         };
-        let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
+        let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
+        Ok(Self {
+            credentials: credentials.map(|(user, password)| (user.to_owned(), password.to_owned())),
+            hosts: hosts.split(',').map(split_port).collect::<Result<_>>()?,
+            path,
+        })
+    }
+
+    /// These places with a database, for who has the credentials.
+    pub(crate) fn servers(&self, database: &str) -> Result<Vec<Address>> {
         let database: i64 = match database {
             "" => 0,
             digits => digits.parse().ok().filter(|number| *number >= 0).ok_or_else(|| {
                 invalid(format!("{digits:?} is not the number of a database"), "write redis://host:6379/0")
             })?,
         };
-        let server = |host: &str| {
-            let (host, port) = split_port(host)?;
-            let credentials = credentials.map(|(user, password)| (user.to_owned(), password.to_owned()));
-            Ok(Self { host: host.to_owned(), port, database, credentials })
+        let server = |&(host, port): &(&str, Option<u16>)| {
+            let port = port.unwrap_or(DEFAULT_PORT);
+            Address { host: host.to_owned(), port, database, credentials: self.credentials.clone(), tls: None }
         };
-        hosts.split(',').map(server).collect()
+        Ok(self.hosts.iter().map(server).collect())
+    }
+
+    /// These places with another default port, for anybody: the credentials are those of others.
+    pub(crate) fn strangers(&self, default_port: u16) -> Vec<Address> {
+        let stranger = |&(host, port): &(&str, Option<u16>)| Address {
+            host: host.to_owned(),
+            port: port.unwrap_or(default_port),
+            database: 0,
+            credentials: None,
+            tls: None,
+        };
+        self.hosts.iter().map(stranger).collect()
+    }
+}
+
+impl Address {
+    /// Every server in `//user:password@host:port,host:port/database`.
+    pub(crate) fn parse_many(text: &str) -> Result<Vec<Self>> {
+        let places = Places::parse(text)?;
+        places.servers(places.path)
     }
 
     /// The same for exactly one server.
@@ -53,8 +92,18 @@ impl Address {
         }
     }
 
+    /// The same server, spoken to in secret.
+    pub(crate) fn encrypted(self, tls: Tls) -> Self {
+        Self { tls: Some(tls), ..self }
+    }
+
+    /// Another server for the same people.
+    pub(crate) fn elsewhere(&self, host: &str, port: u16) -> Self {
+        Self { host: host.to_owned(), port, ..self.clone() }
+    }
+
     /// The driver's client for this server: RESP3, so that messages come on the connection of the commands.
-    pub(crate) fn client(&self) -> Result<Client> {
+    pub(crate) fn client(&self) -> RedisResult<Client> {
         let mut settings = RedisConnectionInfo::default()
             .set_protocol(ProtocolVersion::RESP3)
             .set_db(self.database)
@@ -65,18 +114,22 @@ impl Address {
                 settings = settings.set_username(user);
             }
         }
-        let info: redis::RedisResult<ConnectionInfo> =
-            ConnectionAddr::Tcp(self.host.clone(), self.port).into_connection_info();
-        let client = info.and_then(|info| {
-            // Requests are small and somebody waits for each: they are never held back to be sent together.
-            let tcp = TcpSettings::default().set_nodelay(true);
-            Client::open(info.set_redis_settings(settings).set_tcp_settings(tcp))
-        });
-        client.map_err(|error| explain(Fault::Connecting(error), &self.to_string()))
+        let (host, port) = (self.host.clone(), self.port);
+        let place = match self.tls {
+            Some(_) => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
+            None => ConnectionAddr::Tcp(host, port),
+        };
+        // Requests are small and somebody waits for each: they are never held back to be sent together.
+        let tcp = TcpSettings::default().set_nodelay(true);
+        let info = place.into_connection_info()?.set_redis_settings(settings).set_tcp_settings(tcp);
+        match &self.tls {
+            Some(tls) => Client::build_with_tls(info, tls.certificates()),
+            None => Client::open(info),
+        }
     }
 }
 
-fn split_port(host: &str) -> Result<(&str, u16)> {
+fn split_port(host: &str) -> Result<(&str, Option<u16>)> {
     // An IPv6 address has colons of its own, and stands in brackets.
     let (host, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, "")) => (host, None),
@@ -86,13 +139,12 @@ fn split_port(host: &str) -> Result<(&str, u16)> {
     if host.is_empty() {
         return Err(invalid("the server's address is missing".into(), "write redis://host:6379"));
     }
-    let port = port.map_or(Ok(DEFAULT_PORT), |port| {
-        port.parse().map_err(|_| invalid(format!("{port:?} is not a port"), "write redis://host:6379"))
-    })?;
-    Ok((host, port))
+    let number =
+        |port: &str| port.parse().map_err(|_| invalid(format!("{port:?} is not a port"), "write redis://host:6379"));
+    Ok((host, port.map(number).transpose()?))
 }
 
-fn invalid(what: String, help: &str) -> Error {
+pub(crate) fn invalid(what: String, help: &str) -> Error {
     Error::new(Kind::Invalid, what).help(help).engine(ENGINE)
 }
 

@@ -19,6 +19,11 @@ impl Answer {
         }
     }
 
+    /// An answer of one part.
+    pub(crate) fn of(value: Value) -> Self {
+        Self { parts: vec![value].into_iter() }
+    }
+
     /// How many parts are left.
     pub(crate) fn len(&self) -> usize {
         self.parts.len()

@@ -12,8 +12,8 @@ impl Server {
     pub(crate) async fn read_cell(&self, name: &Name) -> Result<Cell> {
         let mut command = cmd("HMGET");
         command.arg(self.keys.cell(name)).arg(&["v", "t", "d"]);
-        let cell = self.link.ask(|_| command, PATIENCE).await.and_then(|value| {
-            let mut answer = Answer::new(value)?;
+        let cell = self.link.ask(|_| command, PATIENCE).await.and_then(|heard| {
+            let mut answer = Answer::new(heard.value)?;
             let (version, token) = (number(&mut answer)?, number(&mut answer)?);
             Ok(Cell { version, token, value: answer.bytes()?.unwrap_or_default() })
         });
@@ -28,8 +28,8 @@ impl Server {
             .text(write.value.as_slice())
             .text(text(write.if_version))
             .text(text(write.token));
-        let written = WRITE.run(&self.link, &call, PATIENCE).await.and_then(|value| {
-            let mut answer = Answer::new(value)?;
+        let written = WRITE.run(&self.link, &call, PATIENCE).await.and_then(|heard| {
+            let mut answer = Answer::new(heard.value)?;
             Ok(match answer.count()? {
                 0 => Written::Yes { version: number(&mut answer)? },
                 1 => Written::Changed { version: number(&mut answer)? },

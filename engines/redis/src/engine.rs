@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Claim, CrashFrees, Engine, Exclusion, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
+    Cell, Checkup, Claim, CrashFrees, Engine, Exclusion, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
     TokenSurvives, WakeUp, Withdrawal, Write, Written,
 };
 
@@ -67,6 +67,10 @@ impl Engine for Server {
 
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
         Server::evict(self, name, claim).await.map_err(|error| error.during("evict", Some(name)))
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        Server::checkup(self).await.map_err(|error| error.during("checkup", None))
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {

@@ -13,6 +13,10 @@ pub(crate) const ENGINE: &str = "redis";
 pub(crate) enum Fault {
     /// There was no connection to send it on.
     Connecting(RedisError),
+    /// There was nobody to connect to, for this reason.
+    Away(String),
+    /// The sentinels know no master of this name.
+    NoSuchMaster(String),
     /// It was sent; the server or the driver said so.
     Asking(RedisError),
     /// It was sent, and no answer came within this time.
@@ -25,6 +29,10 @@ pub(crate) enum Fault {
 pub(crate) fn explain(fault: Fault, server: &str) -> Error {
     let told = match fault {
         Fault::Connecting(error) => connecting(&error, server).because(error),
+        Fault::Away(why) => Error::new(Kind::Unreachable, format!("{server} cannot be reached: {why}"))
+            .help("see whether the servers run, and what redis-cli info replication says on each"),
+        Fault::NoSuchMaster(name) => Error::new(Kind::Invalid, format!("the sentinels know no master {name:?}"))
+            .help("redis-cli -p 26379 sentinel masters shows those they know"),
         Fault::Asking(error) => asking(&error, server).because(error),
         Fault::Silence(limit) => Error::new(Kind::TimedOut, format!("{server} did not answer within {limit:?}"))
             .unknown()
@@ -76,10 +84,13 @@ fn by_code(error: &RedisError, server: &str) -> Error {
     match error.code().unwrap_or_default() {
         "READONLY" => unreachable("is a replica, or was made one: it takes no writes")
             .help("give the address of the master, or use redis+sentinel://"),
-        "MOVED" | "ASK" | "CROSSSLOT" => Error::new(Kind::Unsupported, format!("{server} is part of a cluster"))
-            .help("give the address of a single server"),
+        "MOVED" | "CROSSSLOT" => Error::new(Kind::Unsupported, format!("{server} is part of a cluster"))
+            .help("write redis+cluster:// instead of redis://"),
         "LOADING" => unreachable("is still loading its data").help("it will answer by itself"),
-        "CLUSTERDOWN" | "MASTERDOWN" | "TRYAGAIN" => {
+        // A script of many keys is served by neither server while they are on their way from one to the other.
+        "ASK" | "TRYAGAIN" => unreachable("is handing this lock over to another server of the cluster")
+            .help("it will be served there by itself"),
+        "CLUSTERDOWN" | "MASTERDOWN" => {
             unreachable("cannot serve this lock at present").help("see redis-cli cluster info, and info replication")
         }
         "BUSY" => unreachable("is busy with a long script").help("see redis-cli slowlog get"),
@@ -102,6 +113,9 @@ fn by_code(error: &RedisError, server: &str) -> Error {
             Error::new(Kind::Corrupt, format!("a key of this lock on {server} belongs to something else"))
                 .unknown()
                 .help("give the lock another name, or all locks another prefix")
+        }
+        "ERR" if detail.contains("cluster support disabled") => {
+            Error::new(Kind::Unsupported, format!("{server} is no part of a cluster")).help("write redis:// instead")
         }
         "ERR" if detail.contains("max number of clients") => {
             unreachable("has as many clients as it takes").help("raise its maxclients")
@@ -126,9 +140,9 @@ pub(crate) fn is_missing_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
-/// Whether the connection is of no use any more.
+/// Whether the connection is of no use any more: it broke, or what it leads to is no master any more.
 pub(crate) fn breaks_connection(error: &RedisError) -> bool {
-    !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension)
+    !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) || error.code() == Some("READONLY")
 }
 
 #[cfg(test)]
@@ -151,7 +165,7 @@ mod tests {
         for (line, kind, happened) in [
             ("READONLY You can't write against a read only replica.", Kind::Unreachable, Happened::No),
             ("MOVED 3999 127.0.0.1:6381", Kind::Unsupported, Happened::No),
-            ("ASK 3999 127.0.0.1:6381", Kind::Unsupported, Happened::No),
+            ("ASK 3999 127.0.0.1:6381", Kind::Unreachable, Happened::No),
             ("LOADING Redis is loading the dataset in memory", Kind::Unreachable, Happened::No),
             ("CLUSTERDOWN Hash slot not served", Kind::Unreachable, Happened::No),
             ("OOM command not allowed when used memory > 'maxmemory'.", Kind::Full, Happened::No),

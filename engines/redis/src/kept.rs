@@ -15,8 +15,9 @@ pub(crate) struct Kept {
 
 #[derive(Debug, Default)]
 struct State {
-    drift: Drift,
-    /// How often the server's clock was seen to be set.
+    /// The clock of each server process that was met: after a fail-over there are two, which may differ.
+    clocks: HashMap<String, Drift>,
+    /// How often a server's clock was seen to be set.
     settings: u64,
     claims: HashMap<ClaimId, Lease>,
     /// Forgotten claims are cleared away when there are more than this.
@@ -30,15 +31,24 @@ struct Lease {
     forget: Moment,
 }
 
+/// So many server processes a side of a client may have to do with at a time.
+const SERVERS: usize = 4;
 /// There is nothing to clear away below this.
 const FEW: usize = 1024;
 
 impl Kept {
-    /// Takes note of a server's time.
-    pub(crate) fn observe(&self, server_micros: u64, sent: Moment) {
+    /// Takes note of the time of a server process.
+    pub(crate) fn observe(&self, run_id: &str, server_micros: u64, sent: Moment) {
         let received = Clock::Boot.now();
         let mut state = self.state();
-        if state.drift.observe(server_micros, sent, received) {
+        if !state.clocks.contains_key(run_id) {
+            if state.clocks.len() >= 2 * SERVERS {
+                state.clocks.clear();
+            }
+            state.clocks.insert(run_id.to_owned(), Drift::default());
+        }
+        let clock = state.clocks.get_mut(run_id);
+        if clock.is_some_and(|clock| clock.observe(server_micros, sent, received)) {
             state.settings += 1;
             drop(state);
             tracing::warn!("the clock of the Redis server was set, or ours stood still: every lock held there is lost");

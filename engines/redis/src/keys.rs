@@ -3,18 +3,21 @@
 //! The holder of a mutex is under the prefix and the name, where every other `SET NX PX` lock looks for it. Everything
 //! else stands behind a tab: names and prefixes have no control characters, so no name of a lock can be such a key.
 //! The braces are a hash tag: in a cluster all keys of a lock are in the slot of its holder ("Hash tags" in the Redis
-//! cluster specification).
+//! cluster specification). A name that has braces itself cannot stand in them: there, a number stands for its slot.
 
 use lockhouse_core::{Error, Kind, MAX_NAME_BYTES, Name, Result};
 
-/// The prefix where none is given.
-pub(crate) const DEFAULT_PREFIX: &str = "lockhouse:";
+use crate::slot::{slot, tag};
+
+/// What stands before every key where no other prefix is given.
+pub const DEFAULT_PREFIX: &str = "lockhouse:";
 
 /// Makes keys of names.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     prefix: String,
-    counter: String,
+    /// Keys are spread over slots, and a script sees those of one.
+    spread: bool,
 }
 
 /// The keys of one lock, in the order in which scripts take them.
@@ -26,8 +29,6 @@ pub(crate) struct LineKeys {
     pub(crate) leases: String,
 }
 
-const CLAIMS: &str = "}\tclaims";
-
 impl Keys {
     /// Keys under a prefix, which may be empty.
     pub(crate) fn new(prefix: &str) -> Result<Self> {
@@ -35,12 +36,26 @@ impl Keys {
             let what = format!("the prefix {prefix:?} is too long or has a control character");
             return Err(Error::new(Kind::Invalid, what).help("write something like ?prefix=myapp:"));
         }
-        Ok(Self { prefix: prefix.to_owned(), counter: format!("{prefix}\ttokens") })
+        Ok(Self { prefix: prefix.to_owned(), spread: false })
     }
 
-    /// The key of the newest token. One for all locks: their tokens grow, and nothing stays behind for a name.
-    pub(crate) fn counter(&self) -> &str {
-        &self.counter
+    /// The same keys in a cluster.
+    pub(crate) fn in_cluster(self) -> Self {
+        Self { spread: true, ..self }
+    }
+
+    /// The key of the newest token. One for all locks, or for all of a slot: their tokens grow, and nothing stays
+    /// behind for a name.
+    pub(crate) fn counter(&self, name: &Name) -> String {
+        match self.spread {
+            true => format!("{{{}}}\ttokens\t{}", tag(self.slot(name)), self.prefix),
+            false => format!("{}\ttokens", self.prefix),
+        }
+    }
+
+    /// Where a lock is in a cluster.
+    pub(crate) fn slot(&self, name: &Name) -> u16 {
+        slot(&format!("{}{name}", self.prefix))
     }
 
     /// The channel on which a client hears of its grants.
@@ -51,30 +66,37 @@ impl Keys {
     /// The keys of a lock.
     pub(crate) fn line(&self, name: &Name) -> LineKeys {
         let holder = format!("{}{name}", self.prefix);
-        LineKeys {
-            claims: format!("{{{holder}{CLAIMS}"),
-            waiters: format!("{{{holder}}}\twaiters"),
-            leases: format!("{{{holder}}}\tleases"),
-            holder,
-        }
+        let key = |what| beside(&holder, what);
+        LineKeys { claims: key("claims"), waiters: key("waiters"), leases: key("leases"), holder }
     }
 
     /// The key of a cell.
     pub(crate) fn cell(&self, name: &Name) -> String {
-        format!("{{{}{name}}}\tcell", self.prefix)
+        beside(&format!("{}{name}", self.prefix), "cell")
     }
 
-    /// What `SCAN` matches for every lock whose name begins like this: its holder's key, and its claims'.
-    pub(crate) fn patterns(&self, begins: &str) -> [String; 2] {
-        let literal = escape(&format!("{}{begins}", self.prefix));
-        [format!("{literal}*"), format!("{{{literal}*{CLAIMS}")]
+    /// What `SCAN` matches for every lock whose name begins like this, and for some other keys.
+    pub(crate) fn pattern(&self, begins: &str) -> String {
+        format!("*{}*", escape(&format!("{}{begins}", self.prefix)))
     }
 
-    /// The name of the lock that has this key; `None` for every other key.
+    /// The name of the lock that has this key as its holder's or its claims'; `None` for every other key.
     pub(crate) fn name(&self, key: &[u8]) -> Option<Name> {
         let key = std::str::from_utf8(key).ok()?;
-        let claims = key.strip_prefix('{').and_then(|rest| rest.strip_suffix(CLAIMS));
-        Name::new(claims.unwrap_or(key).strip_prefix(&self.prefix)?).ok()
+        let holder = match key.split_once('\t') {
+            None => key,
+            Some((tagged, "claims")) => tagged.strip_prefix('{')?.strip_suffix('}')?,
+            Some((_, rest)) => rest.strip_prefix("claims\t")?,
+        };
+        Name::new(holder.strip_prefix(&self.prefix)?).ok()
+    }
+}
+
+/// Another key in the slot of this one.
+fn beside(holder: &str, what: &str) -> String {
+    match holder.contains(['{', '}']) {
+        true => format!("{{{}}}\t{what}\t{holder}", tag(slot(holder))),
+        false => format!("{{{holder}}}\t{what}"),
     }
 }
 
@@ -104,12 +126,17 @@ mod tests {
             let line = keys.line(&name);
             assert_eq!(keys.name(line.holder.as_bytes()), Some(name.clone()));
             assert_eq!(keys.name(line.claims.as_bytes()), Some(name.clone()));
+            let counter = keys.clone().in_cluster().counter(&name);
+            assert_eq!(keys.name(counter.as_bytes()), None);
+            assert_eq!(slot(&counter), keys.slot(&name));
             for key in [line.holder, line.claims, line.waiters, line.leases, keys.cell(&name)] {
+                assert_eq!(slot(&key), keys.slot(&name), "{key} is in another slot");
                 assert!(seen.insert(key.clone()), "{key} belongs to two locks");
             }
         }
-        assert!(!seen.contains(keys.counter()));
-        assert_eq!(keys.name(keys.counter().as_bytes()), None);
+        let counter = keys.counter(&Name::new("a").unwrap());
+        assert!(!seen.contains(&counter));
+        assert_eq!(keys.name(counter.as_bytes()), None);
     }
 
     #[test]
@@ -122,6 +149,6 @@ mod tests {
 
     #[test]
     fn patterns_mean_what_they_say() {
-        assert_eq!(Keys::new("p:").unwrap().patterns("a*[")[0], "p:a\\*\\[*");
+        assert_eq!(Keys::new("p:").unwrap().pattern("a*["), "*p:a\\*\\[*");
     }
 }

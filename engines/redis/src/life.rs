@@ -22,11 +22,21 @@ impl Life {
     }
 
     fn read(info: &str, now: u64) -> Option<Self> {
-        let value = |key: &str| info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim);
-        let run_id = value("run_id").filter(|id| !id.is_empty() && !id.contains(' '))?.to_owned();
-        let uptime: u64 = value("uptime_in_seconds")?.parse().ok()?;
+        let run_id = value(info, "run_id").filter(|id| !id.is_empty() && !id.contains(' '))?.to_owned();
+        let uptime: u64 = value(info, "uptime_in_seconds")?.parse().ok()?;
         Some(Self { run_id, started: (now + 1).saturating_sub(uptime) * 1000 })
     }
+}
+
+/// Whether the server takes writes. `ROLE` says the same, but needs a right of its own.
+pub(crate) async fn is_master(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
+    let info: String = cmd("INFO").arg("replication").query_async(connection).await?;
+    Ok(value(&info, "role") == Some("master"))
+}
+
+/// What `INFO` says about something.
+pub(crate) fn value<'a>(info: &'a str, key: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
 }
 
 #[cfg(test)]

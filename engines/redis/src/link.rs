@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use lockhouse_core::{Clock, Moment};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, Value};
+use redis::{AsyncConnectionConfig, Cmd, PushInfo, Value};
 
+use crate::address::Address;
 use crate::error::{Fault, breaks_connection};
-use crate::life::Life;
+use crate::life::{Life, is_master};
+use crate::route::Route;
 use crate::waiters::Waiters;
 
 /// The longest that connecting may take, the subscription included.
@@ -25,7 +27,7 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(1);
 
 /// One connection to a server.
 pub(crate) struct Link {
-    client: Client,
+    route: Route,
     channel: String,
     waiters: Arc<Waiters>,
     live: Mutex<Option<Live>>,
@@ -33,11 +35,19 @@ pub(crate) struct Link {
     connecting: tokio::sync::Mutex<Option<(Moment, Fault)>>,
 }
 
+/// A connection as long as it lives.
 #[derive(Clone)]
-struct Live {
+pub(crate) struct Live {
     connection: MultiplexedConnection,
     pulse: Arc<Pulse>,
-    life: Arc<Life>,
+    /// The process that it leads to.
+    pub(crate) life: Arc<Life>,
+}
+
+/// An answer, and the connection on which it came.
+pub(crate) struct Heard {
+    pub(crate) value: Value,
+    pub(crate) on: Live,
 }
 
 /// Whether a connection lives.
@@ -67,8 +77,8 @@ impl Pulse {
 
 impl Link {
     /// A link to a server, whose messages go to these waiters. Nothing is sent yet.
-    pub(crate) fn new(client: Client, channel: String, waiters: Arc<Waiters>) -> Self {
-        Self { client, channel, waiters, live: Mutex::default(), connecting: tokio::sync::Mutex::default() }
+    pub(crate) fn new(route: Route, channel: String, waiters: Arc<Waiters>) -> Self {
+        Self { route, channel, waiters, live: Mutex::default(), connecting: tokio::sync::Mutex::default() }
     }
 
     /// The channel on which the server tells this link's waiters.
@@ -84,19 +94,24 @@ impl Link {
     /// Sends a command and waits for its answer, which may be an error of the server's.
     ///
     /// The command is made for the server process that the connection leads to.
-    pub(crate) async fn ask(&self, command: impl FnOnce(&Life) -> Cmd, limit: Duration) -> Result<Value, Fault> {
-        let mut live = self.live().await?;
-        let command = command(&live.life);
+    pub(crate) async fn ask(&self, command: impl FnOnce(&Life) -> Cmd, limit: Duration) -> Result<Heard, Fault> {
+        let on = self.live().await?;
+        let value = self.ask_on(&on, command(&on.life), limit).await?;
+        Ok(Heard { value, on })
+    }
+
+    /// The same on a connection that was used before, and on no other.
+    pub(crate) async fn ask_on(&self, live: &Live, command: Cmd, limit: Duration) -> Result<Value, Fault> {
+        let mut connection = live.connection.clone();
         live.pulse.sent(Clock::Boot.now());
-        let answer = tokio::time::timeout(limit, command.query_async::<Value>(&mut live.connection)).await;
-        match answer {
+        match tokio::time::timeout(limit, command.query_async::<Value>(&mut connection)).await {
             Ok(Ok(value)) => {
                 live.pulse.heard();
                 Ok(value)
             }
             Ok(Err(error)) => {
                 if breaks_connection(&error) {
-                    self.give_up(&live);
+                    self.give_up(live);
                 } else {
                     live.pulse.heard();
                 }
@@ -135,24 +150,27 @@ impl Link {
             return Err(fault.clone());
         }
         let connected = tokio::time::timeout(LONGEST_CONNECT, self.connect_once()).await;
-        let connected = connected.unwrap_or_else(|_| {
-            let error = std::io::Error::new(std::io::ErrorKind::TimedOut, "connecting took too long");
-            Err(redis::RedisError::from(error))
-        });
+        let connected = connected.unwrap_or_else(|_| Err(Fault::Away("connecting took too long".into())));
         match connected {
             Ok(live) => {
                 *self.slot() = Some(live.clone());
                 Ok(live)
             }
-            Err(error) => {
-                let fault = Fault::Connecting(error);
+            Err(fault) => {
                 *failed = Some((Clock::Boot.now(), fault.clone()));
                 Err(fault)
             }
         }
     }
 
-    async fn connect_once(&self) -> redis::RedisResult<Live> {
+    async fn connect_once(&self) -> Result<Live, Fault> {
+        let address = self.route.find().await?;
+        let connected = self.connect_to(&address).await.map_err(Fault::Connecting)?;
+        connected.ok_or_else(|| Fault::Away(format!("{address} is a replica, and no other is known yet")))
+    }
+
+    /// Nothing for a server that should be a master and is none.
+    async fn connect_to(&self, address: &Address) -> redis::RedisResult<Option<Live>> {
         let pulse = Arc::new(Pulse::default());
         let (heard, waiters) = (Arc::clone(&pulse), Arc::clone(&self.waiters));
         let on_push = move |push: PushInfo| {
@@ -166,10 +184,13 @@ impl Link {
             .set_connection_timeout(Some(LONGEST_CONNECT))
             .set_response_timeout(None)
             .set_push_sender(on_push);
-        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let mut connection = address.client()?.get_multiplexed_async_connection_with_config(&config).await?;
+        if self.route.changes() && !is_master(&mut connection).await? {
+            return Ok(None);
+        }
         let life = Life::of(&mut connection).await?;
         connection.subscribe(&self.channel).await?;
-        Ok(Live { connection, pulse, life: Arc::new(life) })
+        Ok(Some(Live { connection, pulse, life: Arc::new(life) }))
     }
 
     /// Lets go of a connection, if it is still the current one.
@@ -190,7 +211,6 @@ impl Link {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The client knows the password.
         f.debug_struct("Link").field("channel", &self.channel).field("listens", &self.listens()).finish_non_exhaustive()
     }
 }

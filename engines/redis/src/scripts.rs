@@ -3,12 +3,12 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::{Cmd, Script, Value, cmd};
+use redis::{Cmd, Script, cmd};
 
 use crate::error::{Fault, is_missing_script};
 use crate::keys::LineKeys;
 use crate::life::Life;
-use crate::link::Link;
+use crate::link::{Heard, Link};
 
 /// A script and its name at the server.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Prepared {
     }
 
     /// Runs the script, which is sent whole when the server does not have it: `EVAL` keeps it there as well.
-    pub(crate) async fn run(&self, link: &Link, call: &Call, limit: Duration) -> Result<Value, Fault> {
+    pub(crate) async fn run(&self, link: &Link, call: &Call, limit: Duration) -> Result<Heard, Fault> {
         match link.ask(|life| Self::command("EVALSHA", &self.hash, life, call), limit).await {
             Err(Fault::Asking(error)) if is_missing_script(&error) => {
                 link.ask(|life| Self::command("EVAL", self.source, life, call), limit).await

@@ -10,12 +10,12 @@ use lockhouse_core::{
 use rand::Rng;
 use redis::{Value, cmd};
 
-use crate::address::Address;
 use crate::answer::Answer;
 use crate::error::{Fault, explain};
 use crate::kept::Kept;
 use crate::keys::Keys;
-use crate::link::Link;
+use crate::link::{Link, Live};
+use crate::route::Route;
 use crate::scripts::{CLAIM, Call, EVICT, Prepared, RENEW, WITHDRAW};
 use crate::waiters::Waiters;
 
@@ -35,27 +35,42 @@ pub(crate) struct Server {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) keys: Keys,
     kept: Arc<Kept>,
-    name: String,
+    pub(crate) name: String,
+    /// It is one of several that vote.
+    votes: bool,
+    /// So many replicas must have acknowledged a grant.
+    pub(crate) replicas: u32,
 }
 
 impl Server {
     /// A side of a client. Nothing is sent yet.
-    pub(crate) fn new(address: &Address, keys: Keys, kept: Arc<Kept>) -> Result<Self> {
+    pub(crate) fn new(route: Route, keys: Keys, kept: Arc<Kept>) -> Self {
         let waiters = Arc::new(Waiters::default());
-        let link = Link::new(address.client()?, keys.channel(rand::random()), Arc::clone(&waiters));
-        Ok(Self { link, waiters, keys, kept, name: address.to_string() })
+        let name = route.to_string();
+        let link = Link::new(route, keys.channel(rand::random()), Arc::clone(&waiters));
+        Self { link, waiters, keys, kept, name, votes: false, replicas: 0 }
+    }
+
+    /// A grant and a renewal count when so many replicas have them.
+    pub(crate) fn replicas(self, replicas: u32) -> Self {
+        Self { replicas, ..self }
+    }
+
+    /// One of several that vote: as long as a lock from before its start may be held, it votes against.
+    pub(crate) fn voting(self) -> Self {
+        Self { votes: true, ..self }
     }
 
     /// Makes sure that the server answers.
     pub(crate) async fn greet(&self) -> Result<()> {
         let sent = Clock::Boot.now();
+        let heard = self.link.ask(|_| cmd("TIME"), PATIENCE).await.map_err(|fault| self.explain(fault))?;
         let read = |value| {
             let mut time = Answer::new(value)?;
             Ok(time.count()? * 1_000_000 + time.count()?)
         };
-        let micros =
-            self.link.ask(|_| cmd("TIME"), PATIENCE).await.and_then(read).map_err(|fault| self.explain(fault))?;
-        self.kept.observe(micros, sent);
+        let micros = read(heard.value).map_err(|fault| self.explain(fault))?;
+        self.kept.observe(&heard.on.life.run_id, micros, sent);
         Ok(())
     }
 
@@ -63,18 +78,22 @@ impl Server {
         explain(fault, &self.name)
     }
 
-    /// Runs a script that answers with the server's time first.
-    pub(crate) async fn run(&self, script: &Prepared, call: &Call, limit: Duration) -> Result<Answer> {
+    /// Runs a script that answers with the server's time first. Also says on which connection.
+    async fn run_on(&self, script: &Prepared, call: &Call, limit: Duration) -> Result<(Answer, Live)> {
         let sent = Clock::Boot.now();
+        let heard = script.run(&self.link, call, limit).await.map_err(|fault| self.explain(fault))?;
         let read = |value: Value| {
             let mut answer = Answer::new(value)?;
             let micros = answer.count()?;
             Ok((micros, answer))
         };
-        let (micros, answer) =
-            script.run(&self.link, call, limit).await.and_then(read).map_err(|fault| self.explain(fault))?;
-        self.kept.observe(micros, sent);
-        Ok(answer)
+        let (micros, answer) = read(heard.value).map_err(|fault| self.explain(fault))?;
+        self.kept.observe(&heard.on.life.run_id, micros, sent);
+        Ok((answer, heard.on))
+    }
+
+    async fn run(&self, script: &Prepared, call: &Call, limit: Duration) -> Result<Answer> {
+        self.run_on(script, call, limit).await.map(|(answer, _)| answer)
     }
 
     pub(crate) async fn claim(&self, claim: &Claim) -> Result<Standing> {
@@ -86,7 +105,7 @@ impl Server {
         };
         let call = Call::new()
             .line(self.keys.line(&claim.name))
-            .key(self.keys.counter())
+            .key(self.keys.counter(&claim.name))
             .text(hex(claim))
             .number(claim.capacity)
             .number(claim.weight)
@@ -97,9 +116,12 @@ impl Server {
             .flag(claim.lingers)
             .text(self.link.channel())
             .text(about(claim));
-        let mut answer = self.run(&CLAIM, &call, patience_for(claim.ttl / 2)).await?;
+        let (mut answer, on) = self.run_on(&CLAIM, &call, patience_for(claim.ttl / 2)).await?;
         let standing = self.stands(claim, &mut answer).map_err(|fault| self.explain(fault))??;
         self.kept.claimed(claim, standing);
+        if matches!(standing, Standing::Granted { .. }) {
+            self.secure(claim, &on).await?;
+        }
         Ok(standing)
     }
 
@@ -124,6 +146,7 @@ impl Server {
                 let what = format!("the claim weighs {}, and cannot be raised to {}", answer.count()?, claim.weight);
                 Err(Error::new(Kind::Invalid, what).help("there is no upgrade: release, then lock anew"))
             }
+            5 if self.votes => Ok(Standing::Refused),
             5 => {
                 let left = Duration::from_millis(answer.count()?);
                 let what = format!(
@@ -158,25 +181,27 @@ impl Server {
     }
 
     async fn renew_some(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
-        let mut call = Call::new().key(self.keys.counter());
+        let Some(first) = claims.first() else { return Ok(Vec::new()) };
+        let mut call = Call::new().key(self.keys.counter(&first.name));
         for claim in claims {
             let line = self.keys.line(&claim.name);
             call = call.line(line).text(hex(claim)).number(millis(claim.ttl)).flag(claim.lingers);
         }
         let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
-        let mut answer = self.run(&RENEW, &call, patience_for(shortest / 3)).await?;
+        let (mut answer, on) = self.run_on(&RENEW, &call, patience_for(shortest / 3)).await?;
         if answer.len() != claims.len() {
             return Err(self.explain(Fault::Answer(format!("{} answers to {} claims", answer.len(), claims.len()))));
         }
+        let renewed = if self.has_replicas(shortest, &on).await? { Renewal::Renewed } else { Renewal::Unknown };
         let read = |claim: &Claim| {
-            let renewal = if answer.count()? == 1 { Renewal::Renewed } else { Renewal::Gone };
+            let renewal = if answer.count()? == 1 { renewed } else { Renewal::Gone };
             Ok(self.kept.renewed(claim, renewal))
         };
         claims.iter().map(read).collect::<Result<_, Fault>>().map_err(|fault| self.explain(fault))
     }
 
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let call = Call::new().line(self.keys.line(&claim.name)).key(self.keys.counter()).text(hex(claim));
+        let call = Call::new().line(self.keys.line(&claim.name)).key(self.keys.counter(&claim.name)).text(hex(claim));
         let mut answer = self.run(&WITHDRAW, &call, patience_for(claim.ttl / 2)).await?;
         let there = answer.count().map_err(|fault| self.explain(fault))? == 1;
         self.kept.withdrawn(&claim.id);
@@ -184,7 +209,7 @@ impl Server {
     }
 
     pub(crate) async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
-        let call = Call::new().line(self.keys.line(name)).key(self.keys.counter()).text(claim.to_string());
+        let call = Call::new().line(self.keys.line(name)).key(self.keys.counter(name)).text(claim.to_string());
         let mut answer = self.run(&EVICT, &call, PATIENCE).await?;
         Ok(answer.count().map_err(|fault| self.explain(fault))? == 1)
     }
@@ -195,7 +220,9 @@ impl Server {
             // Nothing would be heard. Whoever asks again makes a connection.
             return Err(Error::new(Kind::Unreachable, format!("the connection to {} broke", self.name)));
         }
-        Ok(registration.told().await)
+        let told = registration.told().await;
+        // The script that granted it ran for somebody else: whether the replicas have it, only a claim of our own says.
+        Ok(told.filter(|_| self.replicas == 0))
     }
 }
 
@@ -219,7 +246,7 @@ fn pause(waiters_ahead: u64, left: Option<Duration>, stranger: bool) -> Option<D
 }
 
 /// How long an answer is waited for when there is this much time.
-fn patience_for(time: Duration) -> Duration {
+pub(crate) fn patience_for(time: Duration) -> Duration {
     time.clamp(IMPATIENCE, PATIENCE)
 }
 

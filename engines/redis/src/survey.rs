@@ -22,9 +22,7 @@ impl Server {
     /// The search goes through all keys of the database: Redis has no order of keys to search in.
     pub(crate) async fn survey(&self, begins: &str) -> Result<Vec<Line>> {
         let mut names = BTreeSet::new();
-        for pattern in self.keys.patterns(begins) {
-            self.scan(&pattern, &mut names).await.map_err(|fault| self.explain(fault))?;
-        }
+        self.scan(&self.keys.pattern(begins), &mut names).await.map_err(|fault| self.explain(fault))?;
         let names = names.into_iter().filter(|name| name.as_str().starts_with(begins));
         let lines = iter(names).map(|name| self.line(name)).buffered(LINES_AT_ONCE).try_collect::<Vec<_>>().await?;
         Ok(lines.into_iter().flatten().collect())
@@ -35,7 +33,7 @@ impl Server {
         loop {
             let mut command = cmd("SCAN");
             command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(KEYS_A_STEP);
-            let mut answer = Answer::new(self.link.ask(|_| command, PATIENCE).await?)?;
+            let mut answer = Answer::new(self.link.ask(|_| command, PATIENCE).await?.value)?;
             cursor = answer.count()?;
             let mut found = answer.list()?;
             while found.len() > 0 {
@@ -48,9 +46,9 @@ impl Server {
     }
 
     async fn line(&self, name: Name) -> Result<Option<Line>> {
-        let call = Call::new().line(self.keys.line(&name)).key(self.keys.counter());
+        let call = Call::new().line(self.keys.line(&name)).key(self.keys.counter(&name));
         // The script is not told what time it is asked for: its answer is, first of all.
-        let answer = SURVEY.run(&self.link, &call, PATIENCE).await.and_then(Answer::new);
+        let answer = SURVEY.run(&self.link, &call, PATIENCE).await.and_then(|heard| Answer::new(heard.value));
         answer.and_then(|mut answer| read(name, &mut answer)).map_err(|fault| self.explain(fault))
     }
 }

@@ -67,6 +67,18 @@ local function next_token(floor)
   return token
 end
 
+-- A holder's token is raised to the floor, and to no other number: the members of a quorum agree on it that way.
+local function raise_token(floor)
+  if not since then
+    count()
+  end
+  if token < floor then
+    token = floor
+    redis.call('SET', counter, digits(token) .. ' ' .. run .. ' ' .. digits(since))
+  end
+  return floor
+end
+
 -- What the holder's key says: 32 digits of the id, a mark (- nothing, e evicted, l lingers, b both), token, since when,
 -- priority, and a text for people.
 local function holder_value(id, mark, token, since, priority, about)

@@ -45,7 +45,7 @@ if owner == id then
     end
   end
   if mine < floor then
-    mine = next_token(floor)
+    mine = raise_token(floor)
     local rest = string.match(redis.call('GET', holder), '^%S+ %d+( .*)$')
     redis.call('SET', holder, string.sub(redis.call('GET', holder), 1, 34) .. digits(mine) .. rest, 'KEEPTTL')
   end
@@ -67,7 +67,7 @@ if record then
   if record.state == 'H' then
     redis.call('HINCRBY', claims, 'h', digits(weight - record.weight))
     if record.token < floor then
-      record.token = next_token(floor)
+      record.token = raise_token(floor)
     end
   else
     record.token = math.max(record.token, floor)

@@ -41,16 +41,22 @@ impl Server {
 
     /// The same with variables of its environment.
     pub(crate) fn start_in(options: &[&str], environment: &[(&str, &str)]) -> Self {
+        let server = Self::start_anew(options, environment);
+        settle(&server.address(), "lockhouse:");
+        server
+    }
+
+    /// A server that gives nothing away at first, or is a replica.
+    pub(crate) fn start_anew(options: &[&str], environment: &[(&str, &str)]) -> Self {
         let environment: Vec<(String, String)> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         // Another program may be faster to take the port.
         for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = free_port();
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             let child = Mutex::new(spawn(port, &options, &environment));
             let server = Self { port, child, options, environment: environment.clone() };
             if server.answers(Duration::from_secs(10)) {
-                settle(&server.address(), "lockhouse:");
                 return server;
             }
         }
@@ -122,6 +128,28 @@ impl Drop for Server {
     }
 }
 
+/// A port that nobody uses. The servers of a cluster also use the one that is 10 000 higher.
+pub(crate) fn free_port() -> u16 {
+    let mut ports = std::iter::repeat_with(|| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+    ports.find(|port| *port <= u16::MAX - 10_000).unwrap()
+}
+
+/// What a server says about itself.
+pub(crate) fn info(address: &str, section: &str, key: &str) -> Option<String> {
+    let mut connection = plain(address).get_connection_with_timeout(Duration::from_secs(1)).ok()?;
+    let info: String = redis::cmd("INFO").arg(section).query(&mut connection).ok()?;
+    info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':').map(|value| value.trim().to_owned()))
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "not so after 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Sends a server a command, whose words are separated by spaces.
 pub(crate) fn tell(address: &str, command: &str) -> redis::Value {
     tell_words(address, &command.split(' ').collect::<Vec<_>>())
@@ -152,7 +180,8 @@ fn spawn(port: u16, options: &[String], environment: &[(String, String)]) -> Chi
     let mut command = Command::new("setpriv");
     // The kernel ends the server when the thread that started it ends, which it does with the process alone.
     command.args(["--pdeathsig", "KILL", "redis-server", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-    command.args(["--port", &port.to_string(), "--dir", env!("CARGO_TARGET_TMPDIR")]).args(options);
+    command.args(["--port", &port.to_string(), "--dir", env!("CARGO_TARGET_TMPDIR")]);
+    command.args(["--dbfilename", &format!("{port}.rdb")]).args(options);
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     start(command)

@@ -1,0 +1,8 @@
+//! The suite on a majority of five servers, one of them killed and one hanging.
+
+mod five;
+mod servers;
+
+use five::{Down, Five, connect};
+
+lockhouse_testkit::conformance!(Five::shared(Down { killed: 1, hanging: 1 }), taker: connect);

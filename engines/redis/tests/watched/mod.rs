@@ -1,0 +1,136 @@
+//! A master, two replicas, and three sentinels that watch them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::servers::{self, Server, free_port, info, tell_words, until};
+
+/// A master, two replicas, and three sentinels.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// The master comes first, at the beginning.
+    pub(crate) servers: [Server; 3],
+    sentinels: Vec<Sentinel>,
+}
+
+/// Replication begins at once, and needs no file.
+const REPLICATES: [&str; 6] =
+    ["--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--repl-diskless-load", "swapdb"];
+
+impl Watched {
+    pub(crate) fn start() -> Self {
+        let master = Server::start(&REPLICATES);
+        let port = master.port.to_string();
+        let replica = || {
+            let replicates = [&REPLICATES[..], &["--replicaof", "127.0.0.1", &port]].concat();
+            Server::start_anew(&replicates, &[])
+        };
+        let servers = [master, replica(), replica()];
+        let watched = Self { sentinels: Vec::new(), servers };
+        // Sentinels look for replicas when they start, and then rarely.
+        watched.until_replicated();
+        let sentinels: Vec<Sentinel> = (0..3).map(|_| Sentinel::start(watched.servers[0].port)).collect();
+        for sentinel in &sentinels {
+            until("the sentinels know each other and the replicas", || sentinel.knows_all());
+        }
+        Self { sentinels, ..watched }
+    }
+
+    fn until_replicated(&self) {
+        let master = self.servers[0].address();
+        let online = |replica: &str| info(&master, "replication", replica).is_some_and(|it| it.contains("online"));
+        until("both replicas are in step", || online("slave0") && online("slave1"));
+    }
+
+    /// Where a client finds the master.
+    pub(crate) fn address(&self) -> String {
+        let sentinels: Vec<String> = self.sentinels.iter().map(|it| format!("127.0.0.1:{}", it.port)).collect();
+        format!("//{}/mymaster", sentinels.join(","))
+    }
+
+    /// Starts servers again that were killed, as they were at the beginning.
+    pub(crate) fn restart(&self) {
+        self.servers.iter().for_each(Server::restart);
+        self.until_replicated();
+    }
+
+    /// The server that the sentinels name, once it is a master.
+    pub(crate) fn master(&self) -> Option<&Server> {
+        let port = self.sentinels[0].master();
+        let named = self.servers.iter().find(|server| server.port == port)?;
+        info(&named.address(), "replication", "role").filter(|role| role == "master").map(|_| named)
+    }
+
+    /// Cuts the master off from replicas and sentinels: it replicates no more and cannot be made a replica. Clients
+    /// notice nothing.
+    pub(crate) fn cut_off_master(&self) {
+        let master = &self.servers[0];
+        master.tell("ACL SETUSER default -psync -sync -replconf -replicaof -slaveof");
+        master.tell("CLIENT KILL TYPE replica");
+        until("the replicas are gone", || {
+            info(&master.address(), "replication", "connected_slaves").as_deref() == Some("0")
+        });
+    }
+
+    /// Has a sentinel make another server the master.
+    pub(crate) fn fail_over(&self) {
+        tell_words(&self.sentinels[0].address(), &["SENTINEL", "FAILOVER", "mymaster"]);
+        self.until_failed_over();
+    }
+
+    /// Waits until another server is the master.
+    pub(crate) fn until_failed_over(&self) {
+        let first = self.servers[0].port;
+        until("another server is the master", || self.master().is_some_and(|master| master.port != first));
+    }
+}
+
+#[derive(Debug)]
+struct Sentinel {
+    port: u16,
+    child: Child,
+    _folder: TempDir,
+}
+
+impl Sentinel {
+    fn start(master: u16) -> Self {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let config = folder.path().join("sentinel.conf");
+        let lines = [
+            format!("port {port}"),
+            "bind 127.0.0.1".into(),
+            format!("dir {}", folder.path().display()),
+            format!("sentinel monitor mymaster 127.0.0.1 {master} 2"),
+            "sentinel down-after-milliseconds mymaster 1000".into(),
+            "sentinel failover-timeout mymaster 5000".into(),
+        ];
+        std::fs::write(&config, lines.join("\n")).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "redis-server"]).arg(&config).arg("--sentinel");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self { port, child: servers::start(command), _folder: folder }
+    }
+
+    fn address(&self) -> String {
+        format!("//127.0.0.1:{}", self.port)
+    }
+
+    fn knows_all(&self) -> bool {
+        let known = info(&self.address(), "sentinel", "master0").unwrap_or_default();
+        known.contains("status=ok") && known.contains("slaves=2") && known.contains("sentinels=3")
+    }
+
+    fn master(&self) -> u16 {
+        let named = tell_words(&self.address(), &["SENTINEL", "get-master-addr-by-name", "mymaster"]);
+        redis::from_redis_value::<(String, u16)>(named).unwrap().1
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
