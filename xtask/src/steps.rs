@@ -40,7 +40,8 @@ pub(crate) const STEPS: &[Step] = &[
         // Not `--all-targets`: that would run the benches, too.
         action: Action::Cargo(
             &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"],
-            &[],
+            // The suites mostly wait: for leases to end, for servers to come back.
+            &[("RUST_TEST_THREADS", "4")],
         ),
         component: None,
         runs_tests: true,
