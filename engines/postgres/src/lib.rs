@@ -60,8 +60,8 @@ impl Postgres {
         Ok(Self { address, tables: Tables::default(), create: true, kept: Arc::default(), backend: Arc::default() })
     }
 
-    /// What the names of all tables and functions begin with, instead of `lockhouse`; with a schema and a dot before it,
-    /// if they are to be in another one than `public`.
+    /// What the names of all tables and functions begin with, instead of `lockhouse`; with a schema and a dot before
+    /// it, if they are to be in another one than `public`.
     ///
     /// # Errors
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what has other characters than small letters, digits and

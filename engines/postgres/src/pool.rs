@@ -3,6 +3,7 @@
 //! Every request is one statement that commits by itself. A request that is dropped in the middle closes its
 //! connection, and the server rolls back or commits: no transaction stays open, and no answer is taken for another's.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 use crate::address::LONGEST_CONNECT;
 use crate::error::{Fault, Unconnected, breaks_connection};
@@ -27,6 +28,8 @@ const GROWS: Duration = Duration::from_millis(20);
 /// One connection. Dropped, it is closed at once.
 pub(crate) struct Link {
     pub(crate) client: Client,
+    /// The statements that were sent, and what the server calls them if they were sent more than once.
+    prepared: HashMap<String, Option<Statement>>,
     /// Carries what is sent and received. Ends when it is dropped.
     _driver: JoinSet<()>,
 }
@@ -44,9 +47,27 @@ impl Link {
             });
             client.batch_execute(sql!("ask/settings")).await?;
             client.batch_execute(warm).await?;
-            Ok(Self { client, _driver: driver })
+            Ok(Self { client, prepared: HashMap::new(), _driver: driver })
         };
         timeout(LONGEST_CONNECT, connecting).await.unwrap_or(Err(Unconnected::Slow))
+    }
+
+    /// Sends a statement in one round trip. When it is sent for the second time it is prepared first, which takes one
+    /// more and makes all later ones cheaper: a short-lived client never comes to that.
+    async fn query(&mut self, text: &str, values: &[Value<'_>]) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let Some(known) = self.prepared.get_mut(text) else {
+            self.prepared.insert(text.to_owned(), None);
+            return self.client.query_typed(text, values).await;
+        };
+        let statement = match known {
+            Some(statement) => statement,
+            None => {
+                let types: Vec<Type> = values.iter().map(|(_, kind)| kind.clone()).collect();
+                known.insert(self.client.prepare_typed(text, &types).await?)
+            }
+        };
+        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|(value, _)| *value).collect();
+        self.client.query(&*statement, &values).await
     }
 }
 
@@ -99,8 +120,8 @@ impl Pool {
     /// The statement was carried out or not; the connection is closed.
     pub(crate) async fn ask(&self, statement: &str, values: &[Value<'_>], limit: Duration) -> Result<Vec<Row>, Fault> {
         let until = Instant::now() + limit;
-        let borrowed = timeout_at(until, self.borrow()).await.map_err(|_| Fault::NoConnection(limit))??;
-        let answer = timeout_at(until, borrowed.client().query_typed(statement, values)).await;
+        let mut borrowed = timeout_at(until, self.borrow()).await.map_err(|_| Fault::NoConnection(limit))??;
+        let answer = timeout_at(until, borrowed.link().query(statement, values)).await;
         match answer {
             Ok(Ok(rows)) => {
                 borrowed.give_back();
@@ -218,8 +239,8 @@ impl Shared {
 }
 
 impl Borrowed<'_> {
-    fn client(&self) -> &Client {
-        &self.link.as_ref().expect("it is there until it is given back").client
+    fn link(&mut self) -> &mut Link {
+        self.link.as_mut().expect("it is there until it is given back")
     }
 
     fn give_back(mut self) {

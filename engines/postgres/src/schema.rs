@@ -18,7 +18,6 @@ const MIGRATIONS: &[&[&str]] = &[&[
     sql!("schema/enter"),
     sql!("schema/held"),
     sql!("schema/settle"),
-    sql!("schema/leave"),
     sql!("schema/queued"),
     sql!("schema/look"),
     sql!("schema/again"),

@@ -20,7 +20,7 @@ use crate::tables::{Statements, Tables};
 use crate::waiters::Waiters;
 
 /// A request that is about no lease is given up after this, and so is one about a long lease.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
 /// The shortest time a request is given.
 const IMPATIENCE: Duration = Duration::from_millis(50);
 /// A claim that somebody else was changing is renewed again after this, twice as long each time, and so often.
@@ -104,7 +104,7 @@ impl Server {
             (&shown(claim.owner.label()), Type::TEXT),
             (&claim.note.as_deref().map(shown), Type::TEXT),
         ];
-        let row = self.one_of(&claim.name, &self.statements.claim, &values, patience_for(claim.ttl / 2)).await?;
+        let row = self.one_of(&claim.name, &self.statements.claim, &values, patience_for(claim.ttl * 3 / 4)).await?;
         self.kept.observe(get::<i64>(&row, 4)?.unsigned_abs(), sent);
         let standing = self.stands(claim, &row, sent)?;
         self.kept.claimed(claim, standing);
@@ -204,7 +204,7 @@ impl Server {
         let sent = Clock::Boot.now();
         let values: [Value<'_>; 2] =
             [(&claim.name.as_str(), Type::TEXT), (&claim.id.as_bytes().as_slice(), Type::BYTEA)];
-        let row = self.one_of(&claim.name, &self.statements.withdraw, &values, patience_for(claim.ttl / 2)).await?;
+        let row = self.one_of(&claim.name, &self.statements.withdraw, &values, patience_for(claim.ttl * 3 / 4)).await?;
         self.kept.observe(get::<i64>(&row, 1)?.unsigned_abs(), sent);
         self.kept.withdrawn(&claim.id);
         Ok(if get(&row, 0)? { Withdrawal::Withdrawn } else { Withdrawal::NotThere })

@@ -16,15 +16,13 @@ BEGIN
         SET weight = the_weight, lease_end = the_end, lingers = the_lingers, channel = the_channel
         WHERE name = mine.name AND state = mine.state AND id = mine.id;
     END IF;
-    newest := greatest(newest, the_floor);
     IF mine.state = 0 AND mine.token < the_floor THEN
         mine.token := the_floor;
         UPDATE lockhouse_claims SET token = the_floor WHERE name = mine.name AND state = 0 AND id = mine.id;
     END IF;
     IF mine.state = 1 OR the_weight < mine.weight THEN
-        newest := lockhouse_settle(mine.name, newest, at);
+        PERFORM lockhouse_settle(mine.name, newest, at);
     END IF;
-    PERFORM lockhouse_leave(mine.name, newest, at);
     SELECT 0, token INTO standing, number
     FROM lockhouse_claims WHERE name = mine.name AND state = 0 AND id = mine.id;
     IF NOT FOUND THEN

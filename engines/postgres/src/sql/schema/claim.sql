@@ -9,7 +9,7 @@ CREATE FUNCTION lockhouse_claim(
     OUT standing smallint, OUT number bigint, OUT waiters bigint, OUT left_micros bigint, OUT micros bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    newest bigint := lockhouse_enter(the_name);
+    newest bigint := lockhouse_enter(the_name, the_floor);
     at timestamptz := clock_timestamp();
     the_end timestamptz := at + ttl_micros * interval '1 microsecond';
     mine lockhouse_claims;
@@ -18,7 +18,10 @@ BEGIN
     micros := (extract(epoch FROM at) * 1000000)::bigint;
     -- A name that nobody wants is the usual case, and is decided by one look.
     IF EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name) THEN
-        SELECT * INTO mine FROM lockhouse_claims WHERE name = the_name AND state IN (0, 1, 2) AND id = the_id;
+        -- One look for each state: then the whole key is known, and the line is not searched.
+        SELECT * INTO mine FROM lockhouse_claims WHERE name = the_name AND state = 0 AND id = the_id
+        UNION ALL SELECT * FROM lockhouse_claims WHERE name = the_name AND state = 1 AND id = the_id
+        UNION ALL SELECT * FROM lockhouse_claims WHERE name = the_name AND state = 2 AND id = the_id;
         IF FOUND AND mine.lease_end > at THEN
             SELECT * INTO standing, number, waiters, left_micros FROM lockhouse_again(
                 mine, the_weight, the_capacity, the_end, the_floor, the_lingers, the_channel, newest, at);
@@ -27,21 +30,19 @@ BEGIN
             -- It is out of the line, and whoever is behind it comes first.
             DELETE FROM lockhouse_claims WHERE name = the_name AND state = mine.state AND id = the_id;
         END IF;
-        newest := lockhouse_settle(the_name, newest, at);
+        newest := lockhouse_settle(the_name, newest, at) + 1;
+        UPDATE lockhouse_locks SET counter = newest WHERE name = the_name;
         SELECT number_in_use, has_room INTO number, fits FROM lockhouse_look(
             the_name, the_weight, the_capacity, the_priority, patience = 2, at);
         IF number <> the_capacity OR (NOT fits AND patience = 0) THEN
-            PERFORM lockhouse_leave(the_name, newest, at);
             standing := CASE WHEN number <> the_capacity THEN 3 ELSE 2 END;
             RETURN;
         END IF;
     END IF;
-    newest := greatest(newest + 1, the_floor);
     INSERT INTO lockhouse_claims VALUES (
         the_name, CASE WHEN fits THEN 0 ELSE 1 END, the_id, the_weight, the_capacity, the_priority,
         CASE WHEN fits THEN 0 ELSE newest END, CASE WHEN fits THEN newest END, the_end, at, the_lingers, false,
         the_channel, the_owner, the_note);
-    PERFORM lockhouse_leave(the_name, newest, at);
     IF fits THEN
         standing := 0;
         number := newest;

@@ -1,16 +1,19 @@
--- Locks the row of a name for this transaction, making it first if need be. Gives the newest number of the name.
-CREATE FUNCTION lockhouse_enter(the_name text) RETURNS bigint LANGUAGE plpgsql AS $$
+-- Locks the row of a name for this transaction, making it first if need be, and raises its counter: the next number, and
+-- not one below the floor.
+CREATE FUNCTION lockhouse_enter(the_name text, the_floor bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint;
 BEGIN
     LOOP
-        SELECT counter INTO newest FROM lockhouse_locks WHERE name = the_name FOR UPDATE;
+        -- The counter of a row just made goes on from where the forgotten ones ended. It is read only after the row was
+        -- made: whoever forgot this name before has raised it in the same transaction.
+        UPDATE lockhouse_locks
+        SET counter = greatest(
+                counter + 1, the_floor, CASE WHEN counter = 0 THEN (SELECT floor + 1 FROM lockhouse_version) END),
+            used = clock_timestamp()
+        WHERE name = the_name RETURNING counter INTO newest;
         EXIT WHEN FOUND;
         INSERT INTO lockhouse_locks VALUES (the_name, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
     END LOOP;
-    IF newest = 0 THEN
-        -- Read only now: whoever forgot this name before has raised the floor in the same transaction.
-        SELECT floor INTO newest FROM lockhouse_version;
-    END IF;
     RETURN newest;
 END $$;

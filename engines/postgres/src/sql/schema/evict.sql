@@ -9,7 +9,7 @@ BEGIN
     SELECT counter INTO newest FROM lockhouse_locks WHERE name = the_name FOR UPDATE;
     IF NOT FOUND AND EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name) THEN
         -- Somebody deleted it.
-        newest := lockhouse_enter(the_name);
+        newest := lockhouse_enter(the_name, 0);
     END IF;
     at := clock_timestamp();
     FOR mine IN
@@ -26,7 +26,7 @@ BEGIN
         END IF;
     END LOOP;
     IF was_there THEN
-        PERFORM lockhouse_leave(the_name, lockhouse_settle(the_name, newest, at), at);
+        PERFORM lockhouse_settle(the_name, newest, at);
     END IF;
     RETURN was_there;
 END $$;

@@ -1,5 +1,5 @@
 -- Renews many leases at once. It never waits: a claim that somebody else is changing at this moment is skipped, and told
--- as such.
+-- as such. Every row is looked for by its whole key, its state included: the lines are not searched.
 --
 -- For each claim, by its number from 1: outcome 1 renewed, 2 there but not renewed; nothing for one that is gone.
 -- Outcome 3 says that the line of this claim, which waits, has a holder whose lease is over, or none.
@@ -12,22 +12,24 @@ DECLARE
 BEGIN
     RETURN QUERY
     WITH free AS MATERIALIZED (
-        SELECT asked.nr, asked.ttl, asked.lingers, mine.name, mine.id
+        SELECT asked.nr, asked.ttl, asked.lingers, mine.name, mine.state, mine.id
         FROM unnest(names, ids, ttls, lingering) WITH ORDINALITY AS asked (name, id, ttl, lingers, nr)
-        JOIN lockhouse_claims AS mine ON mine.name = asked.name AND mine.state IN (0, 1) AND mine.id = asked.id
+        CROSS JOIN (VALUES (0), (1)) AS its (state)
+        JOIN lockhouse_claims AS mine ON mine.name = asked.name AND mine.state = its.state AND mine.id = asked.id
         WHERE mine.lease_end > at AND NOT mine.evicted AND NOT mine.lingers
         FOR UPDATE OF mine SKIP LOCKED
     )
     UPDATE lockhouse_claims AS mine
     SET lease_end = at + free.ttl * interval '1 microsecond', lingers = free.lingers
-    FROM free WHERE mine.name = free.name AND mine.state IN (0, 1) AND mine.id = free.id
+    FROM free WHERE mine.name = free.name AND mine.state = free.state AND mine.id = free.id
     RETURNING free.nr, 1::smallint, at_micros;
     GET DIAGNOSTICS renewed = ROW_COUNT;
     IF renewed < cardinality(ids) THEN
         RETURN QUERY
         SELECT asked.nr, CASE WHEN mine.lingers THEN 1 ELSE 2 END::smallint, at_micros
         FROM unnest(names, ids) WITH ORDINALITY AS asked (name, id, nr)
-        JOIN lockhouse_claims AS mine ON mine.name = asked.name AND mine.state IN (0, 1) AND mine.id = asked.id
+        CROSS JOIN (VALUES (0), (1)) AS its (state)
+        JOIN lockhouse_claims AS mine ON mine.name = asked.name AND mine.state = its.state AND mine.id = asked.id
         WHERE mine.lease_end > at AND NOT mine.evicted;
     END IF;
     RETURN QUERY

@@ -1,10 +1,11 @@
 -- Lets in who is next, in order, as long as they fit, and tells their clients. The rule is that of the core's `line`:
--- the first that does not fit stops everybody behind it. Needs the row of the name locked, and its newest number.
--- Gives the newest number, which the caller writes back.
+-- the first that does not fit stops everybody behind it. Needs the row of the name locked, and its newest number. Gives
+-- the newest number.
 CREATE FUNCTION lockhouse_settle(the_name text, newest bigint, at timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     next record;
     room bigint;
+    before bigint := newest;
 BEGIN
     LOOP
         SELECT id, weight, capacity, lease_end, channel INTO next
@@ -25,5 +26,8 @@ BEGIN
         WHERE name = the_name AND state = 1 AND id = next.id;
         PERFORM pg_notify(next.channel, encode(next.id, 'hex') || ' ' || newest);
     END LOOP;
+    IF newest > before THEN
+        UPDATE lockhouse_locks SET counter = newest, used = at WHERE name = the_name;
+    END IF;
     RETURN newest;
 END $$;

@@ -4,14 +4,16 @@
 -- COMMITTED. Whoever changes the claims of a name has its row in lockhouse_locks locked; renewals alone do not, and they
 -- never wait for anybody. So there is no circle of waiting, and no deadlock.
 --
--- Times are those of the server (clock_timestamp), never a client's.
+-- Times are those of the server (clock_timestamp), never a client's. Rows come and go all the time: the tables are vacuumed
+-- often, and never cut short, for which everybody would have to wait.
 
 -- One row for each lock. It is there before anybody searches for claims, so that two newcomers meet at it.
 CREATE TABLE lockhouse_locks (
     name    text COLLATE "C" PRIMARY KEY,
     counter bigint NOT NULL,       -- the newest number given out: tokens and places in line; 0 for a row just made
     used    timestamptz NOT NULL   -- when the counter was last raised: a row that nobody uses is forgotten some day
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        vacuum_truncate = off);
 
 -- One row for each claim: who holds a lock and who waits for it.
 --
@@ -33,7 +35,8 @@ CREATE TABLE lockhouse_claims (
     owner     text NOT NULL,       -- for people
     note      text,                -- for people
     PRIMARY KEY (name, state, id)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        vacuum_truncate = off);
 
 -- Who is next. Holders are not in it, so a lock that nobody waits for never touches it.
 CREATE INDEX ON lockhouse_claims (name, priority DESC, arrived) WHERE state = 1;

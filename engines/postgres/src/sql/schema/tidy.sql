@@ -8,6 +8,6 @@ BEGIN
     IF FOUND THEN
         at := clock_timestamp();
         DELETE FROM lockhouse_claims WHERE name = the_name AND lease_end <= at;
-        PERFORM lockhouse_leave(the_name, lockhouse_settle(the_name, newest, at), at);
+        PERFORM lockhouse_settle(the_name, newest, at);
     END IF;
 END $$;

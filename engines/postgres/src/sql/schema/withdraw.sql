@@ -9,14 +9,18 @@ BEGIN
     SELECT counter INTO newest FROM lockhouse_locks WHERE name = the_name FOR UPDATE;
     IF NOT FOUND AND EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name) THEN
         -- Somebody deleted it.
-        newest := lockhouse_enter(the_name);
+        newest := lockhouse_enter(the_name, 0);
     END IF;
     at := clock_timestamp();
     micros := (extract(epoch FROM at) * 1000000)::bigint;
-    DELETE FROM lockhouse_claims WHERE name = the_name AND state IN (0, 1, 2) AND id = the_id
-    RETURNING lease_end > at INTO was_there;
+    -- One look for each state: then the whole key is known, and the line is not searched.
+    FOR the_state IN 0..2 LOOP
+        DELETE FROM lockhouse_claims WHERE name = the_name AND state = the_state AND id = the_id
+        RETURNING lease_end > at INTO was_there;
+        EXIT WHEN FOUND;
+    END LOOP;
     IF was_there IS NOT NULL THEN
-        PERFORM lockhouse_leave(the_name, lockhouse_settle(the_name, newest, at), at);
+        PERFORM lockhouse_settle(the_name, newest, at);
     END IF;
     was_there := coalesce(was_there, false);
 END $$;
