@@ -4,10 +4,14 @@
 //! ours and the raw engine take turns in short rounds, and prints the ratio of their medians. `cargo bench -p
 //! lockhouse-bench` has the figures one by one.
 
+mod etcd;
+
 use std::path::Path;
 
 use lockhouse::{Locks, Result};
 use rusqlite::{Connection, params};
+
+pub use crate::etcd::RawEtcd;
 
 /// The least that SQLite itself needs for a lock: a row inserted in one write transaction and deleted in the next, with
 /// the settings that the embedded engine uses.

@@ -69,10 +69,7 @@ fn member(checkup: Checkup, host: &str, status: &StatusResponse) -> Checkup {
     let checkup = checkup.fact(format!("member {host}"), format!("etcd {}, {role}, {size} MiB", status.version));
     let Some(good) = better_version(&status.version) else { return checkup };
     checkup.danger(
-        format!(
-            "etcd {} on {host} has known bugs in leases, watches or revisions that can cost a lock",
-            status.version
-        ),
+        format!("etcd {} on {host} has known bugs that concern locks", status.version),
         format!("upgrade to {good} or newer"),
     )
 }
