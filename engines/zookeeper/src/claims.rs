@@ -1,8 +1,8 @@
 //! Getting in line, and where a claim stands.
 //!
 //! An uncontended claim is one round trip: the request to create its node and the request for the line go out together.
-//! Whoever is asked about later has its own node checked by a write, which only a majority can answer: a server that was
-//! cut off from the others would not know that our session has ended.
+//! Whoever is asked about later has its own node checked by a write, which only a majority can answer: a server that
+//! was cut off from the others would not know that our session has ended.
 
 use lockhouse_core::{Claim, Error, Kind, Patience, Result, Standing};
 use zookeeper_client::{Client, Error as Said};

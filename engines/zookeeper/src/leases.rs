@@ -1,8 +1,8 @@
 //! The claims of a client, and how long each is honoured while its client lives.
 //!
 //! ZooKeeper knows sessions and no leases: a node stays as long as its session. So a client keeps the leases of its own
-//! claims, by its boot clock: a claim that nobody renewed in time is taken out of its line although the session goes on.
-//! When the client itself is gone, the session's end does the same.
+//! claims, by its boot clock: a claim that nobody renewed in time is taken out of its line although the session goes
+//! on. When the client itself is gone, the session's end does the same.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

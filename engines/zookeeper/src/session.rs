@@ -1,8 +1,8 @@
 //! The session: one for each client, on a thread of its own, used by both sides.
 //!
 //! The driver's tasks live on this thread, whatever the caller's runtime does; requests reach them from any other. The
-//! thread opens a new session when one has ended, takes out the claims whose leases are over, and closes the session when
-//! the client is done, so that a server does not keep it until its time-out.
+//! thread opens a new session when one has ended, takes out the claims whose leases are over, and closes the session
+//! when the client is done, so that a server does not keep it until its time-out.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -223,8 +223,8 @@ async fn open(address: &Address) -> Result<Client, Fault> {
 
 /// Resolves when the session is over: because the servers say so, or because nothing of it is left.
 ///
-/// A client without a connection tries to get its session back. When every lease in it is over meanwhile, that would only
-/// keep others waiting: attempts that arrive, although their answers do not, keep a session alive.
+/// A client without a connection tries to get its session back. When every lease in it is over meanwhile, that would
+/// only keep others waiting: attempts that arrive, although their answers do not, keep a session alive.
 async fn given_up(client: &Client, leases: &Leases) {
     let mut states = client.state_watcher();
     let mut state = client.state();
