@@ -18,6 +18,7 @@ mod session;
 mod standing;
 mod survey;
 mod waiting;
+mod weighing;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
