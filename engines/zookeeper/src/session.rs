@@ -27,8 +27,8 @@ const AGAIN: Duration = Duration::from_millis(200);
 const LOOKING: Duration = Duration::from_millis(50);
 /// The longest that a client which is done waits for its session to be closed.
 const CLOSING: Duration = Duration::from_secs(1);
-/// A connection on which nothing comes for this long is given up: soon enough for two others to be tried within the
-/// session's time-out, and no later than this.
+/// A connection on which nothing comes for a fifth of the session's time-out is given up, and no later than this: a
+/// renewal may have been a third of it ago, and the next server that is tried may stand still as well.
 const QUIET: Duration = Duration::from_secs(4);
 
 /// A session that is open, and the runtime of its tasks.
@@ -211,7 +211,7 @@ async fn one_session(shared: &Shared, runtime: &Runtime, ready: &mut Option<Read
 }
 
 async fn open(address: &Address) -> Result<Client, Fault> {
-    let quiet = (address.session * 2 / 5).min(QUIET);
+    let quiet = (address.session / 5).min(QUIET);
     // Not given up when all have refused us once: they do, while they elect a leader.
     let mut connector = Client::connector().with_session_timeout(address.session).with_connection_timeout(quiet);
     if let Some(credentials) = &address.credentials {
