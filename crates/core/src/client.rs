@@ -180,8 +180,8 @@ impl Locks {
         &self.client.guarantees
     }
 
-    /// The longest lease that the engine can keep: a longer TTL is cut to it. A week, unless claims are bound to a session
-    /// that ends sooner.
+    /// The longest lease that the engine can keep: a longer TTL is cut to it. A week, unless claims are bound to a
+    /// session that ends sooner.
     #[must_use]
     pub fn longest_lease(&self) -> Duration {
         self.client.longest_lease

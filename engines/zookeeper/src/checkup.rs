@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::ensemble::{Ensemble, PATIENCE};
+use crate::error::Fault;
 
 /// A server that does not answer by then is down, for people.
 const ASKING: Duration = Duration::from_millis(1500);
@@ -26,7 +27,7 @@ struct Said {
 impl Ensemble {
     pub(crate) async fn checkup(&self) -> Result<Checkup> {
         let started = Clock::Boot.now();
-        self.ask(PATIENCE, async |open| Ok(open.client.sync(self.paths.root()).await.unwrap_or(()))).await?;
+        self.ask(PATIENCE, async |open| open.client.sync(self.paths.root()).await.map_err(Fault::from)).await?;
         let took = Clock::Boot.now().since(started);
         let session = self.session.timeout;
         let asked = self.address.session;

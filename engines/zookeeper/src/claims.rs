@@ -1,34 +1,23 @@
 //! Getting in line, and where a claim stands.
 //!
 //! An uncontended claim is one round trip: the request to create its node and the request for the line go out together.
-//! Whoever is asked about later has its own node checked by a write, which only a majority can answer: a server that was
-//! cut off from the others would not know that our session has ended.
+//! Whoever is asked about later has its own node checked by a write, which only a majority can answer: a server that
+//! was cut off from the others would not know that our session has ended.
 
 use lockhouse_core::{Claim, Error, Kind, Patience, Result, Standing};
-use zookeeper_client::{Client, Error as Said};
+use zookeeper_client::{CreateMode, Error as Said};
 
 use crate::ensemble::{Ensemble, check, patience_for};
 use crate::error::Fault;
 use crate::leases::{Known, Placed};
 use crate::node::{Node, claims};
+use crate::reaper::{delete, up_to_date};
 use crate::record::Record;
 use crate::session::Open;
-use crate::standing::{Ahead, Stands, Weighed};
+use crate::weighing::{Answer, weigh};
 
 /// How often a claim is made anew because its line's node, or its own, was deleted meanwhile.
 const ATTEMPTS: u32 = 4;
-
-/// Where a claim stands, and what only ZooKeeper says about it.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    Granted,
-    /// So many are ahead, of whom these decide when it may be granted: child nodes of the line, with their weights.
-    Queued(u32, Vec<Weighed>),
-    /// Somebody ahead believes in another capacity.
-    Conflict(u32),
-    /// Its own node is not there.
-    Missing,
-}
 
 impl Ensemble {
     pub(crate) async fn claim(&self, claim: &Claim) -> Result<Standing> {
@@ -71,17 +60,7 @@ impl Ensemble {
 
     /// A claim without patience looks before it gets in line: one that is refused changes nothing. `Some` when it is.
     async fn look_first(&self, open: &Open, claim: &Claim, line: &str) -> Result<Option<Result<Standing>>, Fault> {
-        let (sync, list) = (open.client.sync(line), open.client.list_children(line));
-        // What was released before we ask is to be seen, also by a server that lags behind.
-        match sync.await {
-            Ok(()) | Err(Said::NoNode) => {}
-            Err(said) => return Err(said.into()),
-        }
-        let children = match list.await {
-            Ok(children) => claims(&children),
-            Err(Said::NoNode) => return Ok(None),
-            Err(said) => return Err(said.into()),
-        };
+        let children = up_to_date(&open.client, line).await?;
         Ok(match weigh(&open.client, line, children, None, claim.capacity, claim.weight).await? {
             Answer::Queued(..) => Some(Ok(Standing::Refused)),
             Answer::Conflict(capacity) => Some(Err(conflict(claim, capacity))),
@@ -100,7 +79,7 @@ impl Ensemble {
             Err(Said::NoNode) => {
                 // Nothing of it can be there or on its way.
                 self.session.leases().forget(&claim.id);
-                self.make(open, line, zookeeper_client::CreateMode::Container).await?;
+                self.make(open, line, CreateMode::Container).await?;
                 return Ok(None);
             }
             Err(said) => {
@@ -126,11 +105,7 @@ impl Ensemble {
 
     /// Finds the claim's own node after a reply was lost.
     async fn find(&self, open: &Open, claim: &Claim, line: &str) -> Result<Option<Placed>, Fault> {
-        let children = match open.client.list_children(line).await {
-            Ok(children) => claims(&children),
-            Err(Said::NoNode) => return Ok(None),
-            Err(said) => return Err(said.into()),
-        };
+        let children = up_to_date(&open.client, line).await?;
         let Some(node) = children.into_iter().find(|node| node.is(claim, open.id())) else { return Ok(None) };
         let path = format!("{line}/{}", node.name);
         let (data, stat) = match open.client.get_data(&path).await {
@@ -230,6 +205,15 @@ impl Ensemble {
         children: Vec<Node>,
     ) -> Result<Option<Result<Standing>>, Fault> {
         self.session.leases().heard(&claim.id, claim.ttl);
+        // A request that was given up for lost was carried out after all: nobody waits for a claim of its own.
+        let twins = children.iter().filter(|node| node.is(claim, open.id()) && node.name != placed.node.name);
+        let twins: Vec<String> = twins.map(|node| format!("{line}/{}", node.name)).collect();
+        for twin in &twins {
+            delete(&open.client, twin).await?;
+        }
+        if !twins.is_empty() {
+            return Ok(None);
+        }
         let own = Some(&placed.node);
         let answer = weigh(&open.client, line, children, own, claim.capacity, placed.weight).await?;
         Ok(match answer {
@@ -252,11 +236,7 @@ impl Ensemble {
 
     /// Takes a claim out of the line. Whether it was there.
     pub(crate) async fn remove(&self, open: &Open, claim: &Claim, placed: &Placed) -> Result<bool, Fault> {
-        let there = match open.client.delete(&placed.path, None).await {
-            Ok(()) => true,
-            Err(Said::NoNode) => false,
-            Err(said) => return Err(said.into()),
-        };
+        let there = delete(&open.client, &placed.path).await?;
         self.session.leases().forget(&claim.id);
         Ok(there)
     }
@@ -265,46 +245,4 @@ impl Ensemble {
 fn conflict(claim: &Claim, capacity: u32) -> Error {
     let what = format!("the name is in use with capacity {capacity}, not {}", claim.capacity);
     Error::new(Kind::Conflict, what).help("use one kind of lock, and one number of permits, for a name")
-}
-
-/// Where a claim stands in a line: its own, or that of a newcomer when there is none.
-pub(crate) async fn weigh(
-    client: &Client,
-    line: &str,
-    children: Vec<Node>,
-    own: Option<&Node>,
-    capacity: u32,
-    weight: u32,
-) -> Result<Answer, Fault> {
-    if own.is_some_and(|own| !children.iter().any(|child| child.name == own.name)) {
-        return Ok(Answer::Missing);
-    }
-    let mut ahead = match Ahead::of(children, own, capacity) {
-        Ok(ahead) => ahead,
-        Err(capacity) => return Ok(Answer::Conflict(capacity)),
-    };
-    let mut asked = 0;
-    loop {
-        let Stands::Queued(count) = ahead.stands(weight) else { return Ok(Answer::Granted) };
-        // The names say how much was claimed at first. Only when that is too much is it asked how much it is now.
-        let doubtful: Vec<usize> = ahead.doubtful().filter(|at| *at >= asked).collect();
-        let Some(last) = doubtful.last() else {
-            let blockers = ahead.blockers(weight).into_iter().cloned().collect();
-            return Ok(Answer::Queued(count, blockers));
-        };
-        asked = last + 1;
-        let paths: Vec<String> = doubtful.iter().map(|at| format!("{line}/{}", ahead.claims[*at].node.name)).collect();
-        let answers: Vec<_> = paths.iter().map(|path| client.get_data(path)).collect();
-        for (at, answer) in doubtful.into_iter().zip(answers) {
-            match answer.await {
-                Ok((data, _)) => {
-                    let now = Record::read(&data).map_or(u32::MAX, |record| record.weight);
-                    ahead.claims[at].weight = ahead.claims[at].weight.min(now);
-                }
-                // It has left meanwhile. As if it were there: whoever watches it hears of that at once.
-                Err(Said::NoNode) => {}
-                Err(said) => return Err(said.into()),
-            }
-        }
-    }
 }

@@ -78,8 +78,8 @@ impl Ensemble {
 
 impl Drop for Ensemble {
     fn drop(&mut self) {
-        // The session ends with the last side of its client. When that is the keeper, as it is when a client is dropped,
-        // whoever waits for the keeper may end the process, and the servers should know by then.
+        // The session ends with the last side of its client. When that is the keeper, as it is when a client is
+        // dropped, whoever waits for the keeper may end the process, and the servers should know by then.
         if self.keeper && Arc::strong_count(&self.session) == 1 {
             self.session.close();
         }

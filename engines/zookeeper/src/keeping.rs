@@ -20,8 +20,8 @@ const BYTES_AT_ONCE: usize = 200_000;
 const ROUNDS: u32 = 3;
 
 impl Ensemble {
-    /// Renews by one write that checks every node, so that only a majority can answer: the leader that carries it out has
-    /// heard of the session, and each claim has its place. The session itself is kept by the driver.
+    /// Renews by one write that checks every node, so that only a majority can answer: the leader that carries it out
+    /// has heard of the session, and each claim has its place. The session itself is kept by the driver.
     pub(crate) async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
         let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
         // Of the third of a lease after which the next renewal goes out.

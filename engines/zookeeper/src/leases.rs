@@ -1,8 +1,8 @@
 //! The claims of a client, and how long each is honoured while its client lives.
 //!
 //! ZooKeeper knows sessions and no leases: a node stays as long as its session. So a client keeps the leases of its own
-//! claims, by its boot clock: a claim that nobody renewed in time is taken out of its line although the session goes on.
-//! When the client itself is gone, the session's end does the same.
+//! claims, by its boot clock: a claim that nobody renewed in time is taken out of its line although the session goes
+//! on. When the client itself is gone, the session's end does the same.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,6 +37,8 @@ pub(crate) struct Lease {
     pub(crate) session: i64,
     /// Its own node; `None` as long as no answer said so.
     pub(crate) placed: Option<Placed>,
+    /// A request to make it got no answer: it may have been carried out beside another.
+    pub(crate) doubt: bool,
     /// An operator has ended it: it is renewed no more.
     pub(crate) evicted: bool,
     /// It is honoured until then.
@@ -78,13 +80,17 @@ impl Leases {
     /// A claim is about to be made in this session: what is known of it.
     pub(crate) fn enter(&self, claim: &Claim, line: &str, session: i64) -> Known {
         let mut state = self.state();
-        match state.leases.get(&claim.id) {
+        match state.leases.get_mut(&claim.id) {
             // A node of an earlier session is nobody's hold: the session's end takes it out.
-            Some(lease) if lease.session == session => lease.placed.clone().map_or(Known::Sent, Known::Placed),
+            Some(lease) if lease.session == session => {
+                lease.doubt |= lease.placed.is_none();
+                lease.placed.clone().map_or(Known::Sent, Known::Placed)
+            }
             _ => {
                 let ends = Clock::Boot.now() + claim.ttl;
                 let line = line.to_owned();
-                let lease = Lease { line, session, placed: None, evicted: false, ends, claim: claim.clone() };
+                let lease =
+                    Lease { line, session, placed: None, doubt: false, evicted: false, ends, claim: claim.clone() };
                 state.leases.insert(claim.id, lease);
                 if state.planned.is_none_or(|planned| ends < planned) {
                     self.sooner.notify_one();

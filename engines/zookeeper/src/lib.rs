@@ -18,6 +18,7 @@ mod session;
 mod standing;
 mod survey;
 mod waiting;
+mod weighing;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -52,8 +53,8 @@ pub struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// The servers at `//user:password@host:port,host:port/root`, where everything but one host can be left out. Nothing
-    /// is connected yet.
+    /// The servers at `//user:password@host:port,host:port/root`, where everything but one host can be left out.
+    /// Nothing is connected yet.
     ///
     /// # Errors
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what is no such address.
@@ -63,8 +64,8 @@ impl ZooKeeper {
         Ok(Self { address, paths, session: Mutex::default() })
     }
 
-    /// The session's time-out to ask for, instead of 30 s: the longest lease, and how long a crash can block a lock. The
-    /// servers grant from 2 to 20 of their ticks.
+    /// The session's time-out to ask for, instead of 30 s: the longest lease, and how long a crash can block a lock.
+    /// The servers grant from 2 to 20 of their ticks.
     ///
     /// # Errors
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for less than 100 ms or more than an hour.

@@ -2,8 +2,8 @@
 //!
 //! A claim is an ephemeral sequential node with a name as Curator writes it: `_c_<uuid>-lock-0000000007` in a mutex,
 //! `-__READ__` and `-__WRIT__` in a read-write lock, and `-permits-2-of-5-` in a semaphore, which Curator keeps in
-//! another way. The UUID of ours is the claim's public id and the session it was made in: the claim's secret is nowhere.
-//! Nodes of Curator and of kazoo (`__lock__`, `__rlock__`) are claims too.
+//! another way. The UUID of ours is the claim's public id and the session it was made in: the claim's secret is
+//! nowhere. Nodes of Curator and of kazoo (`__lock__`, `__rlock__`) are claims too.
 
 use std::cmp::Ordering;
 

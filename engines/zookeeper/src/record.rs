@@ -1,6 +1,7 @@
 //! What the node of a claim has in it, for people and for the next in line.
 //!
-//! The owner comes first: kazoo's `contenders()` shows what is in a node as it is. Then a line of numbers, then the note.
+//! The owner comes first: kazoo's `contenders()` shows what is in a node as it is. Then a line of numbers, then the
+//! note.
 
 use lockhouse_core::Claim;
 

@@ -1,8 +1,8 @@
 //! The session: one for each client, on a thread of its own, used by both sides.
 //!
 //! The driver's tasks live on this thread, whatever the caller's runtime does; requests reach them from any other. The
-//! thread opens a new session when one has ended, takes out the claims whose leases are over, and closes the session when
-//! the client is done, so that a server does not keep it until its time-out.
+//! thread opens a new session when one has ended, takes out the claims whose leases are over, and closes the session
+//! when the client is done, so that a server does not keep it until its time-out.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -27,8 +27,8 @@ const AGAIN: Duration = Duration::from_millis(200);
 const LOOKING: Duration = Duration::from_millis(50);
 /// The longest that a client which is done waits for its session to be closed.
 const CLOSING: Duration = Duration::from_secs(1);
-/// A connection on which nothing comes for this long is given up: soon enough for two others to be tried within the
-/// session's time-out, and no later than this.
+/// A connection on which nothing comes for a fifth of the session's time-out is given up, and no later than this: a
+/// renewal may have been a third of it ago, and the next server that is tried may stand still as well.
 const QUIET: Duration = Duration::from_secs(4);
 
 /// A session that is open, and the runtime of its tasks.
@@ -211,7 +211,7 @@ async fn one_session(shared: &Shared, runtime: &Runtime, ready: &mut Option<Read
 }
 
 async fn open(address: &Address) -> Result<Client, Fault> {
-    let quiet = (address.session * 2 / 5).min(QUIET);
+    let quiet = (address.session / 5).min(QUIET);
     // Not given up when all have refused us once: they do, while they elect a leader.
     let mut connector = Client::connector().with_session_timeout(address.session).with_connection_timeout(quiet);
     if let Some(credentials) = &address.credentials {
@@ -223,8 +223,8 @@ async fn open(address: &Address) -> Result<Client, Fault> {
 
 /// Resolves when the session is over: because the servers say so, or because nothing of it is left.
 ///
-/// A client without a connection tries to get its session back. When every lease in it is over meanwhile, that would only
-/// keep others waiting: attempts that arrive, although their answers do not, keep a session alive.
+/// A client without a connection tries to get its session back. When every lease in it is over meanwhile, that would
+/// only keep others waiting: attempts that arrive, although their answers do not, keep a session alive.
 async fn given_up(client: &Client, leases: &Leases) {
     let mut states = client.state_watcher();
     let mut state = client.state();

@@ -44,8 +44,8 @@ impl Ahead {
         if fits { Stands::Granted } else { Stands::Queued(u32::try_from(self.claims.len()).unwrap_or(u32::MAX)) }
     }
 
-    /// Whose weight may be less than their names say: only a claim of ours that is granted, and has more than the least,
-    /// can have been downgraded.
+    /// Whose weight may be less than their names say: only a claim of ours that is granted, and has more than the
+    /// least, can have been downgraded.
     pub(crate) fn doubtful(&self) -> impl Iterator<Item = usize> {
         let mut room = Room::new(self.capacity);
         let granted = self.claims.iter().take_while(move |ahead| room.admit(ahead.weight));

@@ -5,7 +5,6 @@ use lockhouse_core::{Claim, Result, Standing};
 use tokio::task::JoinSet;
 use zookeeper_client::{Error as Said, OneshotWatcher};
 
-use crate::claims::{Answer, weigh};
 use crate::ensemble::{Ensemble, patience_for};
 use crate::error::Fault;
 use crate::leases::Placed;
@@ -13,6 +12,7 @@ use crate::node::claims;
 use crate::record::Record;
 use crate::session::Open;
 use crate::standing::Weighed;
+use crate::weighing::{Answer, weigh};
 
 /// What a look at the line said.
 enum Look {

@@ -10,7 +10,8 @@ use rustix::process::Signal;
 
 use super::{Servers, given};
 
-/// The session that most cases have: longer than their leases, and as short as the case allows that is cut for one lease.
+/// The session that most cases have: longer than their leases, and as short as the case allows that is cut for one
+/// lease.
 const SESSION: Duration = Duration::from_secs(6);
 /// The session where servers are stopped: longer than an election.
 const LONG_SESSION: Duration = Duration::from_secs(10);
