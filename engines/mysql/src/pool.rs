@@ -100,7 +100,9 @@ impl Pool {
             if !rested || owned.lives().await {
                 return Ok(Session { pool: self, owned, final_word });
             }
-            owned.connection.take().map_or((), |connection| end(connection, None));
+            if let Some(connection) = owned.connection.take() {
+                end(connection, None);
+            }
         }
         owned.connection = Some(Conn::new(self.options.clone()).await.map_err(Fault::Connecting)?);
         Ok(Session { pool: self, owned, final_word })
