@@ -1,8 +1,8 @@
 //! What the benches share: Lockhouse's clients, and the raw engines beside them.
 //!
 //! Times on a busy machine are noisy, so ratios count: `cargo run --release -p lockhouse-bench --example ratio` lets
-//! ours and the raw engine take turns in short rounds, and prints the ratio of their medians. `cargo bench -p
-//! lockhouse-bench` has the figures one by one.
+//! ours and the raw engine take turns in short rounds, and prints the ratio of their medians; `--example redis` does
+//! the same for Redis. `cargo bench -p lockhouse-bench` has the figures one by one.
 
 mod etcd;
 

@@ -143,6 +143,8 @@ impl Quorum {
         let mut answers = self.fan_out.claim(claim, first, member_limit(claim.ttl));
         let mut votes = Votes::default();
         let mut waiting_for: Vec<usize> = (0..all).collect();
+        // Those that are known to be down are asked, and decide nothing unless they answer.
+        let up = self.up();
         let started = Instant::now();
         let mut enough = None;
         while !waiting_for.is_empty() {
@@ -165,7 +167,8 @@ impl Quorum {
                 return Ok(Outcome::Granted(votes.granted));
             }
             let reached = votes.granted.len() + votes.refused + usize::from(votes.queued.is_some());
-            if votes.granted.len() + waiting_for.len() < majority && reached >= majority {
+            let hopes = waiting_for.iter().filter(|member| up.contains(member)).count();
+            if votes.granted.len() + hopes < majority && reached >= majority {
                 if claim.patience == Patience::None {
                     return Ok(Outcome::Refused);
                 }

@@ -45,7 +45,12 @@ fn table() -> String {
          | a waiter |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     write!(table, "{}", row("sqlite:path", &lockhouse_sqlite::Sqlite::guarantees())).unwrap();
-    write!(table, "{}", row("redis://host, redis+sentinel://", &lockhouse_redis::Redis::guarantees())).unwrap();
+    write!(
+        table,
+        "{}",
+        row("redis://, rediss://, redis+sentinel://, redis+cluster://", &lockhouse_redis::Redis::guarantees())
+    )
+    .unwrap();
     let redlock = lockhouse_redis::Redlock::at("//a,b,c").unwrap().guarantees();
     write!(table, "{}", row("redlock://host,host,host", &redlock)).unwrap();
     write!(table, "{}", row("mysql://host/db", &lockhouse_mysql::Mysql::guarantees())).unwrap();

@@ -2,7 +2,7 @@
 
 mod servers;
 
-use lockhouse_core::{Checkup, Connector, Engine, Severity, Side};
+use lockhouse_core::{Checkup, Connector, Severity, Side};
 use lockhouse_redis::Redis;
 use servers::{Server, info, until};
 
