@@ -38,6 +38,7 @@ mod rwlock;
 mod semaphore;
 mod several;
 mod survey;
+mod votes;
 mod wait;
 
 pub use cell::CellHandle;

@@ -33,6 +33,7 @@ use crate::options::MAX_TTL;
 use crate::picture::merge;
 use crate::random;
 use crate::survey::Line;
+use crate::votes::{Outcome, Votes};
 
 /// A majority of independent engines. [`Majority`](crate::Majority) connects a client to one.
 #[derive(Debug)]
@@ -75,26 +76,6 @@ fn random_pause((shortest, longest): (Duration, Duration)) -> Duration {
 /// A member gets this part of the lease to answer, within these bounds.
 fn member_limit(ttl: Duration) -> Duration {
     (ttl / 10).clamp(Duration::from_millis(20), Duration::from_secs(1))
-}
-
-/// What the members said to one claim.
-#[derive(Debug, Default)]
-struct Votes {
-    granted: Vec<(usize, u64)>,
-    /// The member that keeps the claim's place has it in line, behind so many.
-    queued: Option<u32>,
-    refused: usize,
-    error: Option<Error>,
-}
-
-/// What a round of votes comes to.
-enum Outcome {
-    Granted(Vec<(usize, u64)>),
-    /// In line, or granted by a minority.
-    Waiting(Votes),
-    /// The member that was to keep the place did not answer.
-    NoPlace,
-    Refused,
 }
 
 impl Quorum {

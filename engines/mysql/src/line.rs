@@ -33,8 +33,8 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Whether a claim that is sent again is stored. One that lingers is left as it is, and one that an operator ended is
-    /// renewed no more.
+    /// Whether a claim that is sent again is stored. One that lingers is left as it is, and one that an operator ended
+    /// is renewed no more.
     pub(crate) fn takes(&self, claim: &Claim) -> bool {
         let fits = self.capacity == claim.capacity && self.weight >= claim.weight;
         self.lives && self.state != OUT && !self.evicted && !self.lingers && fits

@@ -18,8 +18,8 @@ use crate::line::{HOLDS, WAITS};
 use crate::pool::{Request, Session, column, set};
 use crate::statement::{Tables, Value, sql};
 
-/// The first in line looks again after the first of these, then ever more rarely, up to the second: a lock that was held
-/// for long is likely to be held for longer.
+/// The first in line looks again after the first of these, then ever more rarely, up to the second: a lock that was
+/// held for long is likely to be held for longer.
 const FIRST: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(32));
 /// What every claim ahead adds.
 const EACH_AHEAD: Duration = Duration::from_millis(40);

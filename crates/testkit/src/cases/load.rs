@@ -47,9 +47,10 @@ pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
     }
     clients(60).await;
     stage.nothing_left(&a, BUSY_MACHINE).await;
-    // A leak is one for each client or each cycle. The threads of closed clients may still be on their way out, and an
-    // engine may have kept a few descriptors for the next time.
-    let settled = async || descriptors() < before.0 + 20 && threads() < before.1 + 20;
+    // A leak is one for each client or each cycle, so sixty at the least. The threads of closed clients may still be on
+    // their way out, and an engine may keep a few descriptors for the next time: SQLite closes no file while another
+    // connection of the process has a lock on it, and a quorum has five of them.
+    let settled = async || descriptors() < before.0 + 40 && threads() < before.1 + 20;
     if tokio::time::timeout(LONG, eventually(LONG * 2, "settled", settled)).await.is_err() {
         let now = (descriptors(), threads());
         panic!("{before:?} descriptors and threads have become {now:?}");
