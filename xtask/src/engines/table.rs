@@ -7,12 +7,17 @@ use super::server::{Origin, Probe, Program, Server};
 /// All of them.
 pub(crate) const SERVERS: &[Server] = &[REDIS, MYSQL, POSTGRES, ZOOKEEPER, ETCD, CONSUL];
 
+/// Makes the certificates of the tests with TLS.
+const OPENSSL: Program = Program { name: "openssl", places: &["openssl"] };
+/// Makes the private environments of the clients that others use. Debian packages that part of Python apart.
+const PYTHON: Program = Program { name: "python3", places: &["python3"] };
+
 const REDIS: Server = Server {
     name: "redis",
     variable: "LOCKHOUSE_TEST_REDIS",
     url: "redis://127.0.0.1:{port}",
-    origin: Origin::Packages(&["redis-server"]),
-    programs: &[Program { name: "redis-server", places: &["redis-server"] }],
+    origin: Origin::Packages(&["redis-server", "openssl", "python3-venv"]),
+    programs: &[Program { name: "redis-server", places: &["redis-server"] }, OPENSSL, PYTHON],
     account: None,
     files: &[],
     prepare: &[],
@@ -128,10 +133,11 @@ const ZOOKEEPER: Server = Server {
     variable: "LOCKHOUSE_TEST_ZOOKEEPER",
     url: "zookeeper://127.0.0.1:{port}",
     // The library without the daemon around it, and a Java without a desktop.
-    origin: Origin::Packages(&["libzookeeper-java", "default-jre-headless"]),
+    origin: Origin::Packages(&["libzookeeper-java", "default-jre-headless", "python3-venv"]),
     programs: &[
         Program { name: "zookeeper.jar", places: &["/usr/share/java/zookeeper.jar"] },
         Program { name: "java", places: &["java"] },
+        PYTHON,
     ],
     account: None,
     files: &[(
@@ -159,8 +165,12 @@ const ETCD: Server = Server {
     name: "etcd",
     variable: "LOCKHOUSE_TEST_ETCD",
     url: "etcd://127.0.0.1:{port}",
-    origin: Origin::Packages(&["etcd-server", "etcd-client"]),
-    programs: &[Program { name: "etcd", places: &["etcd"] }],
+    origin: Origin::Packages(&["etcd-server", "etcd-client", "openssl"]),
+    programs: &[
+        Program { name: "etcd", places: &["etcd"] },
+        Program { name: "etcdctl", places: &["etcdctl"] },
+        OPENSSL,
+    ],
     account: None,
     files: &[],
     prepare: &[],
