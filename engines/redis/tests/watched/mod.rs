@@ -58,9 +58,11 @@ impl Watched {
 
     /// The server that the sentinels name, once it is a master.
     pub(crate) fn master(&self) -> Option<&Server> {
+        // They hear of a fail-over one after the other, and a client may ask any of them.
         let port = self.sentinels[0].master();
+        let agreed = self.sentinels.iter().all(|sentinel| sentinel.master() == port);
         let named = self.servers.iter().find(|server| server.port == port)?;
-        info(&named.address(), "replication", "role").filter(|role| role == "master").map(|_| named)
+        info(&named.address(), "replication", "role").filter(|role| agreed && role == "master").map(|_| named)
     }
 
     /// Cuts the master off from replicas and sentinels: it replicates no more and cannot be made a replica. Clients
