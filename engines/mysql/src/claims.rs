@@ -42,9 +42,10 @@ impl Claiming<'_> {
         let take = self.tables.write(sql!("take"), &self.values(&[]));
         for _ in 0..2 {
             let sets = session.write(&take).await?;
-            match set(&sets, 1)?.rows.first() {
-                Some(lock) if set(&sets, 2)?.changed == 1 => {
-                    return Ok(Some(Numbers::new(column(lock, 0)?).next(self.claim.floor)));
+            let newest = set(&sets, 5)?.rows.first().ok_or_else(|| Fault::Answer("no newest number".into()))?;
+            match column(newest, 0)? {
+                Some(newest) if set(&sets, 3)?.changed == 1 => {
+                    return Ok(Some(Numbers::new(newest).next(self.claim.floor)));
                 }
                 Some(_) => return Ok(None),
                 None => self.create_lock(session).await?,
