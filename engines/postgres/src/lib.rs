@@ -54,7 +54,7 @@ impl Postgres {
     /// connected yet.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what is no such address.
+    /// [`Kind::Invalid`] for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
         let address = Address::parse(address)?;
         Ok(Self { address, tables: Tables::default(), create: true, kept: Arc::default(), backend: Arc::default() })
@@ -64,7 +64,7 @@ impl Postgres {
     /// it, if they are to be in another one than `public`.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what has other characters than small letters, digits and
+    /// [`Kind::Invalid`] for what has other characters than small letters, digits and
     /// underscores, or is too long.
     pub fn table(mut self, table: &str) -> Result<Self> {
         self.tables = Tables::parse(table)?;
@@ -120,9 +120,9 @@ impl Connector for Postgres {
     /// Connects one side, each with connections of its own. The first one creates what is missing.
     ///
     /// # Errors
-    /// [`Kind::Unreachable`](lockhouse_core::Kind::Unreachable) within two seconds;
-    /// [`Kind::Denied`](lockhouse_core::Kind::Denied) when the server refuses our credentials, or tables are missing
-    /// that may not be created; [`Kind::Unsupported`](lockhouse_core::Kind::Unsupported) behind a pooler in transaction
+    /// [`Kind::Unreachable`] within two seconds;
+    /// [`Kind::Denied`] when the server refuses our credentials, or tables are missing
+    /// that may not be created; [`Kind::Unsupported`] behind a pooler in transaction
     /// mode.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
         let server = self.side(side);

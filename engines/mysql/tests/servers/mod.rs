@@ -29,6 +29,9 @@ pub(crate) struct Server {
     child: Mutex<Child>,
 }
 
+/// The server writes it when it is up.
+const PID_FILE: &str = "my.pid";
+
 /// The server that most tests share: the one in `LOCKHOUSE_TEST_MYSQL` if that is set.
 pub(crate) fn shared() -> String {
     static SHARED: LazyLock<String> = LazyLock::new(|| given().unwrap_or_else(|| Server::start(&[]).keep()));
@@ -47,8 +50,8 @@ impl Server {
     pub(crate) fn start(options: &[&str]) -> Self {
         // Another program may be faster to take the port.
         for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let folder = folder_with_an_empty_server();
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             let child = Mutex::new(spawn(port, &folder, &options));
             let server = Self { port, child, options, folder };
@@ -81,7 +84,9 @@ impl Server {
             if let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", self.port)) {
                 use std::io::Read;
                 stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-                if stream.read(&mut [0; 5]).is_ok_and(|read| read == 5) {
+                // The file is there once the port is its own: somebody else's server may answer on it otherwise.
+                let is_ours = self.folder.path().join(PID_FILE).exists();
+                if stream.read(&mut [0; 5]).is_ok_and(|read| read == 5) && is_ours {
                     return true;
                 }
             }
@@ -162,12 +167,14 @@ fn make_a_server(folder: &Path) {
 }
 
 fn spawn(port: u16, folder: &TempDir, options: &[String]) -> Child {
+    // One that was killed leaves it behind.
+    let _ = std::fs::remove_file(folder.path().join(PID_FILE));
     let folder = folder.path().display();
     let mut command = Command::new("setpriv");
     // The kernel ends the server when the thread that started it ends, which it does with the process alone.
     command.args(["--pdeathsig", "KILL", "mariadbd", "--no-defaults", "--user=root", "--bind-address=127.0.0.1"]);
     command.arg(format!("--datadir={folder}/data")).arg(format!("--init-file={folder}/init.sql"));
-    command.arg(format!("--socket={folder}/my.sock")).arg(format!("--pid-file={folder}/my.pid"));
+    command.arg(format!("--socket={folder}/my.sock")).arg(format!("--pid-file={folder}/{PID_FILE}"));
     command.arg(format!("--port={port}")).args(["--max-connections=1000", "--skip-name-resolve", SMALL]).args(options);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     start(command)
