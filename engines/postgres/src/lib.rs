@@ -4,11 +4,9 @@ mod address;
 mod cells;
 mod checkup;
 mod chores;
-mod drift;
 mod engine;
 mod error;
 mod gate;
-mod kept;
 mod listener;
 mod pool;
 mod schema;
@@ -21,11 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Error, Guarantees, Kind, Result, Side};
+use lockhouse_core::{ClockWatch, Connector, Engine, Error, Guarantees, Kind, Result, Side};
 
 use crate::address::Address;
 use crate::error::ENGINE;
-use crate::kept::Kept;
 use crate::server::{Parts, Server};
 use crate::tables::Tables;
 
@@ -44,7 +41,7 @@ pub struct Postgres {
     tables: Tables,
     create: bool,
     /// What both sides of the client know together.
-    kept: Arc<Kept>,
+    kept: Arc<ClockWatch>,
     /// The process of the server that answers the keeper; 0 when it is not known.
     backend: Arc<AtomicI32>,
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockhouse_core::{
-    Claim, Clock, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Side, Standing, Withdrawal,
+    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Side, Standing,
+    Withdrawal,
 };
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
@@ -13,7 +14,6 @@ use tokio_postgres::types::{FromSql, Type};
 use crate::chores::Chores;
 use crate::error::{Fault, explain};
 use crate::gate::Gates;
-use crate::kept::Kept;
 use crate::listener::Listener;
 use crate::pool::{Pool, Value};
 use crate::tables::{Statements, Tables};
@@ -35,7 +35,7 @@ pub(crate) struct Server {
     pub(crate) listener: Listener,
     waiters: Arc<Waiters>,
     gates: Gates,
-    kept: Arc<Kept>,
+    kept: Arc<ClockWatch>,
     chores: Option<Chores>,
     name: String,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Parts {
     pub(crate) config: tokio_postgres::Config,
     pub(crate) channel: String,
     pub(crate) tables: Tables,
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) kept: Arc<ClockWatch>,
     pub(crate) name: String,
 }
 
@@ -105,7 +105,7 @@ impl Server {
             (&claim.note.as_deref().map(shown), Type::TEXT),
         ];
         let row = self.one_of(&claim.name, &self.statements.claim, &values, patience_for(claim.ttl * 3 / 4)).await?;
-        self.kept.observe(get::<i64>(&row, 4)?.unsigned_abs(), sent);
+        self.kept.observe("", get::<i64>(&row, 4)?.unsigned_abs(), sent);
         let standing = self.stands(claim, &row, sent)?;
         self.kept.claimed(claim, standing);
         Ok(standing)
@@ -179,7 +179,7 @@ impl Server {
         let rows = self.pool.ask(&self.statements.renew, &values, patience_for(shortest / 3)).await?;
         let mut outcomes = vec![0; of.len()];
         for row in &rows {
-            self.kept.observe(get::<i64>(row, 2)?.unsigned_abs(), sent);
+            self.kept.observe("", get::<i64>(row, 2)?.unsigned_abs(), sent);
             let at = usize::try_from(get::<i64>(row, 0)? - 1).ok().filter(|at| *at < of.len());
             let at = at.ok_or_else(|| Fault::Answer("a claim that was not asked for".into()))?;
             match get::<i16>(row, 1)? {
@@ -205,7 +205,7 @@ impl Server {
         let values: [Value<'_>; 2] =
             [(&claim.name.as_str(), Type::TEXT), (&claim.id.as_bytes().as_slice(), Type::BYTEA)];
         let row = self.one_of(&claim.name, &self.statements.withdraw, &values, patience_for(claim.ttl * 3 / 4)).await?;
-        self.kept.observe(get::<i64>(&row, 1)?.unsigned_abs(), sent);
+        self.kept.observe("", get::<i64>(&row, 1)?.unsigned_abs(), sent);
         self.kept.withdrawn(&claim.id);
         Ok(if get(&row, 0)? { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
     }

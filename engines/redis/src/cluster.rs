@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Error, Guarantees, Result, Side};
+use lockhouse_core::{ClockWatch, Connector, Engine, Error, Guarantees, Result, Side};
 
 use crate::address::{Address, Places, invalid};
 use crate::engine;
 use crate::error::ENGINE;
-use crate::kept::Kept;
 use crate::keys::{DEFAULT_PREFIX, Keys};
 use crate::nodes::Nodes;
 
@@ -32,11 +31,11 @@ pub struct Cluster {
 /// What both sides of a client know together about each server, by its address.
 #[derive(Debug, Default)]
 pub(crate) struct KeptByAll {
-    servers: Mutex<HashMap<String, Arc<Kept>>>,
+    servers: Mutex<HashMap<String, Arc<ClockWatch>>>,
 }
 
 impl KeptByAll {
-    pub(crate) fn of(&self, address: &str) -> Arc<Kept> {
+    pub(crate) fn of(&self, address: &str) -> Arc<ClockWatch> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(servers.entry(address.to_owned()).or_default())
     }

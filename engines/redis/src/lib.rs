@@ -5,10 +5,8 @@ mod answer;
 mod cells;
 mod checkup;
 mod cluster;
-mod drift;
 mod engine;
 mod error;
-mod kept;
 mod keys;
 mod life;
 mod link;
@@ -26,12 +24,11 @@ mod waiters;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Error, Guarantees, Result, Side};
+use lockhouse_core::{ClockWatch, Connector, Engine, Error, Guarantees, Result, Side};
 
 use crate::address::Address;
 pub use crate::cluster::Cluster;
 use crate::error::ENGINE;
-use crate::kept::Kept;
 pub use crate::keys::DEFAULT_PREFIX;
 use crate::keys::Keys;
 pub use crate::redlock::Redlock;
@@ -53,7 +50,7 @@ pub struct Redis {
     keys: Keys,
     replicas: u32,
     /// What both sides of the client know together.
-    kept: Arc<Kept>,
+    kept: Arc<ClockWatch>,
 }
 
 impl Redis {

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lockhouse_core::{
-    Claim, Clock, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Standing, Withdrawal,
+    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Standing, Withdrawal,
 };
 use rand::Rng;
 use redis::{Value, cmd};
 
 use crate::answer::Answer;
 use crate::error::{Fault, explain};
-use crate::kept::Kept;
 use crate::keys::Keys;
 use crate::link::{Link, Live};
 use crate::route::Route;
@@ -34,7 +33,7 @@ pub(crate) struct Server {
     pub(crate) link: Link,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) keys: Keys,
-    kept: Arc<Kept>,
+    kept: Arc<ClockWatch>,
     pub(crate) name: String,
     /// It is one of several that vote.
     votes: bool,
@@ -44,7 +43,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// A side of a client. Nothing is sent yet.
-    pub(crate) fn new(route: Route, keys: Keys, kept: Arc<Kept>) -> Self {
+    pub(crate) fn new(route: Route, keys: Keys, kept: Arc<ClockWatch>) -> Self {
         let waiters = Arc::new(Waiters::default());
         let name = route.to_string();
         let link = Link::new(route, keys.channel(rand::random()), Arc::clone(&waiters));

@@ -1,12 +1,12 @@
-//! The server's clock against ours.
+//! A server's clock against ours.
 //!
-//! Redis ends leases by its wall clock, which can be set. Every script answers with the server's time, and we know what
-//! our own clock said before the request and after the answer: the difference between both clocks lies in between. Two
-//! clocks that run at nearly the same speed keep their difference; when it moves by more than that, one was set.
+//! Some servers end leases by their wall clock, which can be set. Their answers carry their time, and we know what our own
+//! clock said before the request and after the answer: the difference between both clocks lies in between. Two clocks
+//! that run at nearly the same speed keep their difference; when it moves by more than that, one was set.
 
 use std::time::Duration;
 
-use lockhouse_core::Moment;
+use crate::clock::Moment;
 
 /// How much faster or slower one clock may run than the other: one part in this many, as in the validity of a hold.
 const SPEED: u64 = 100;

@@ -1,22 +1,28 @@
-//! The claims of a client, and on which setting of the server's clock their leases were made.
+//! The claims of a client, and on which setting of the server's clock their leases were made: for engines whose server
+//! ends leases by a wall clock, which somebody can set.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lockhouse_core::{Claim, ClaimId, Clock, Moment, Renewal, Standing};
-
+use crate::claim::{Claim, ClaimId};
+use crate::clock::{Clock, Moment};
 use crate::drift::Drift;
+use crate::engine::{Renewal, Standing};
 
-/// What both sides of a client know together.
+/// What both sides of a client know together of their server's clock, and of the leases that were made by it.
+///
+/// An engine whose server ends leases by its wall clock tells it the server's time with each answer. When that moves
+/// against our own clock by more than two clocks can differ, every lease that was made before is worth nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub struct ClockWatch {
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    drift: Drift,
-    /// How often the server's clock was seen to be set.
+    /// The clock of each server process that was met: after a fail-over there are two, which may differ.
+    clocks: HashMap<String, Drift>,
+    /// How often a server's clock was seen to be set.
     settings: u64,
     claims: HashMap<ClaimId, Lease>,
     /// Forgotten claims are cleared away when there are more than this.
@@ -30,25 +36,33 @@ struct Lease {
     forget: Moment,
 }
 
+/// So many server processes a side of a client may have to do with at a time.
+const SERVERS: usize = 4;
 /// There is nothing to clear away below this.
 const FEW: usize = 1024;
 
-impl Kept {
-    /// Takes note of a server's time.
-    pub(crate) fn observe(&self, server_micros: u64, sent: Moment) {
+impl ClockWatch {
+    /// Takes note of the time of a server process, in answer to a request that was sent at that moment. Where there is
+    /// but one, its id may be anything.
+    pub fn observe(&self, process: &str, server_micros: u64, sent: Moment) {
         let received = Clock::Boot.now();
         let mut state = self.state();
-        if state.drift.observe(server_micros, sent, received) {
+        if !state.clocks.contains_key(process) {
+            if state.clocks.len() >= 2 * SERVERS {
+                state.clocks.clear();
+            }
+            state.clocks.insert(process.to_owned(), Drift::default());
+        }
+        let clock = state.clocks.get_mut(process);
+        if clock.is_some_and(|clock| clock.observe(server_micros, sent, received)) {
             state.settings += 1;
             drop(state);
-            tracing::warn!(
-                "the clock of the PostgreSQL server was set, or ours stood still: every lock held there is lost"
-            );
+            tracing::warn!("the clock of the server was set, or ours stood still: every lock held there is lost");
         }
     }
 
     /// Takes note of what a claim was answered.
-    pub(crate) fn claimed(&self, claim: &Claim, standing: Standing) {
+    pub fn claimed(&self, claim: &Claim, standing: Standing) {
         let mut state = self.state();
         let setting = state.settings;
         let forget = Clock::Boot.now() + claim.ttl * 2;
@@ -65,7 +79,8 @@ impl Kept {
     }
 
     /// What a renewal is worth: nothing for a lease that was made before the server's clock was set.
-    pub(crate) fn renewed(&self, claim: &Claim, renewal: Renewal) -> Renewal {
+    #[must_use]
+    pub fn renewed(&self, claim: &Claim, renewal: Renewal) -> Renewal {
         let mut state = self.state();
         let settings = state.settings;
         let forget = Clock::Boot.now() + claim.ttl * 2;
@@ -79,7 +94,7 @@ impl Kept {
     }
 
     /// The claim is of no concern any more.
-    pub(crate) fn withdrawn(&self, id: &ClaimId) {
+    pub fn withdrawn(&self, id: &ClaimId) {
         self.state().claims.remove(id);
     }
 
