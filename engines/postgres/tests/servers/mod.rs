@@ -1,6 +1,7 @@
 //! PostgreSQL servers of the tests' own, and clients of theirs.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod psql;
 pub(crate) mod subject;
 
 use std::net::TcpListener;
