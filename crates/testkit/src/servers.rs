@@ -95,8 +95,8 @@ impl Drop for Program {
     }
 }
 
-/// A command for a program that the kernel ends when the thread that started it ends: see [`spawn`]. It has no input and
-/// says nothing.
+/// A command for a program that the kernel ends when the thread that started it ends: see [`spawn`]. It has no input
+/// and says nothing.
 pub fn bound(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", program]);
@@ -126,9 +126,9 @@ pub fn spawn(command: Command) -> Child {
     child.recv().expect("the program can be started")
 }
 
-/// The address of a server that was given to the tests by a variable such as `LOCKHOUSE_TEST_REDIS`, without the scheme.
+/// The address, without the scheme, of a server that was given to the tests by such as `LOCKHOUSE_TEST_REDIS`.
 #[expect(clippy::disallowed_methods, reason = "tests are told of a server by the environment")]
 pub fn given(variable: &str) -> Option<String> {
     let url = std::env::var(variable).ok()?;
-    Some(url.split_once(":").map_or(url.as_str(), |(_, address)| address).to_owned())
+    Some(url.split_once(':').map_or(url.as_str(), |(_, address)| address).to_owned())
 }
