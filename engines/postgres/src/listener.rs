@@ -10,9 +10,10 @@ use lockhouse_core::{Clock, Moment};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 use crate::address::LONGEST_CONNECT;
+use crate::dial::Dial;
 use crate::error::{Fault, Unconnected};
 use crate::waiters::Waiters;
 
@@ -23,7 +24,7 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 
 /// Listens for one client.
 pub(crate) struct Listener {
-    config: Config,
+    dial: Dial,
     channel: String,
     waiters: Arc<Waiters>,
     /// Held by whoever connects; the others wait for the outcome.
@@ -39,8 +40,8 @@ struct Ear {
 
 impl Listener {
     /// A listener for these waiters. It does not listen yet.
-    pub(crate) fn new(config: Config, channel: String, waiters: Arc<Waiters>) -> Self {
-        Self { config, channel, waiters, ear: Mutex::default() }
+    pub(crate) fn new(dial: Dial, channel: String, waiters: Arc<Waiters>) -> Self {
+        Self { dial, channel, waiters, ear: Mutex::default() }
     }
 
     /// The channel on which the server tells this client.
@@ -63,7 +64,7 @@ impl Listener {
     }
 
     async fn listen(&self) -> Result<Ear, Unconnected> {
-        let (client, mut connection) = self.config.connect(NoTls).await?;
+        let (client, mut connection) = self.dial.connect().await?;
         let deaf = Arc::new(AtomicBool::new(false));
         let mut tasks = JoinSet::new();
         let gone = Gone { deaf: Arc::clone(&deaf), waiters: Arc::clone(&self.waiters) };
