@@ -13,7 +13,6 @@ mod schema;
 mod server;
 mod survey;
 mod tables;
-mod waiters;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};

@@ -19,7 +19,6 @@ mod server;
 mod slot;
 mod survey;
 mod tls;
-mod waiters;
 
 use std::sync::Arc;
 

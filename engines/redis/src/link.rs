@@ -9,15 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lockhouse_core::{Clock, Moment};
+use lockhouse_core::{Clock, Moment, Notices};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, PushInfo, Value};
+use redis::{AsyncConnectionConfig, Cmd, PushInfo, PushKind, Value};
 
 use crate::address::Address;
 use crate::error::{Fault, breaks_connection};
 use crate::life::{Life, is_master};
 use crate::route::Route;
-use crate::waiters::Waiters;
 
 /// The longest that connecting may take, the subscription included.
 const LONGEST_CONNECT: Duration = Duration::from_secs(2);
@@ -29,7 +28,7 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Link {
     route: Route,
     channel: String,
-    waiters: Arc<Waiters>,
+    notices: Arc<Notices>,
     live: Mutex<Option<Live>>,
     /// Held by whoever connects; the others wait for the outcome.
     connecting: tokio::sync::Mutex<Option<(Moment, Fault)>>,
@@ -77,8 +76,8 @@ impl Pulse {
 
 impl Link {
     /// A link to a server, whose messages go to these waiters. Nothing is sent yet.
-    pub(crate) fn new(route: Route, channel: String, waiters: Arc<Waiters>) -> Self {
-        Self { route, channel, waiters, live: Mutex::default(), connecting: tokio::sync::Mutex::default() }
+    pub(crate) fn new(route: Route, channel: String, notices: Arc<Notices>) -> Self {
+        Self { route, channel, notices, live: Mutex::default(), connecting: tokio::sync::Mutex::default() }
     }
 
     /// The channel on which the server tells this link's waiters.
@@ -172,10 +171,17 @@ impl Link {
     /// Nothing for a server that should be a master and is none.
     async fn connect_to(&self, address: &Address) -> redis::RedisResult<Option<Live>> {
         let pulse = Arc::new(Pulse::default());
-        let (heard, waiters) = (Arc::clone(&pulse), Arc::clone(&self.waiters));
+        let (heard, notices) = (Arc::clone(&pulse), Arc::clone(&self.notices));
         let on_push = move |push: PushInfo| {
-            if !waiters.hear(&push) {
-                heard.broken.store(true, Ordering::Release);
+            match (push.kind, push.data.as_slice()) {
+                (PushKind::Message, [_, Value::BulkString(message)]) => {
+                    notices.hear(&String::from_utf8_lossy(message));
+                }
+                (PushKind::Disconnection, _) => {
+                    heard.broken.store(true, Ordering::Release);
+                    notices.wake_all();
+                }
+                _ => {}
             }
             Ok::<(), std::convert::Infallible>(())
         };
@@ -200,7 +206,7 @@ impl Link {
         if slot.as_ref().is_some_and(|current| Arc::ptr_eq(&current.pulse, &live.pulse)) {
             *slot = None;
             drop(slot);
-            self.waiters.wake_all();
+            self.notices.wake_all();
         }
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lockhouse_core::{
-    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Standing, Withdrawal,
+    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Notices, Patience, PublicId, Renewal, Result, Standing,
+    Withdrawal,
 };
 use rand::Rng;
 use redis::{Value, cmd};
@@ -16,7 +17,6 @@ use crate::keys::Keys;
 use crate::link::{Link, Live};
 use crate::route::Route;
 use crate::scripts::{CLAIM, Call, EVICT, Prepared, RENEW, WITHDRAW};
-use crate::waiters::Waiters;
 
 /// So many leases are renewed by one call of the script: the server does nothing else meanwhile.
 const RENEWALS_AT_ONCE: usize = 250;
@@ -31,7 +31,7 @@ const LARGEST_FLOOR: u64 = 1 << 53;
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) link: Link,
-    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) notices: Arc<Notices>,
     pub(crate) keys: Keys,
     kept: Arc<ClockWatch>,
     pub(crate) name: String,
@@ -44,10 +44,10 @@ pub(crate) struct Server {
 impl Server {
     /// A side of a client. Nothing is sent yet.
     pub(crate) fn new(route: Route, keys: Keys, kept: Arc<ClockWatch>) -> Self {
-        let waiters = Arc::new(Waiters::default());
+        let notices = Arc::new(Notices::default());
         let name = route.to_string();
-        let link = Link::new(route, keys.channel(rand::random()), Arc::clone(&waiters));
-        Self { link, waiters, keys, kept, name, votes: false, replicas: 0 }
+        let link = Link::new(route, keys.channel(rand::random()), Arc::clone(&notices));
+        Self { link, notices, keys, kept, name, votes: false, replicas: 0 }
     }
 
     /// A grant and a renewal count when so many replicas have them.
@@ -132,7 +132,8 @@ impl Server {
                 let ahead = u32::try_from(answer.count()?).unwrap_or(u32::MAX);
                 let (waiters, left, stranger) = (answer.count()?, answer.number()?, answer.count()? == 1);
                 let pause = pause(waiters, u64::try_from(left).ok().map(Duration::from_millis), stranger);
-                self.waiters.ask_at(claim.id, pause.map_or(Moment::NEVER, |pause| Clock::Boot.now() + pause));
+                let now = Clock::Boot.now();
+                self.notices.queued(claim.id, now, pause.map_or(Moment::NEVER, |pause| now + pause));
                 Ok(Standing::Queued { ahead })
             }
             2 => Ok(Standing::Refused),
@@ -214,7 +215,7 @@ impl Server {
     }
 
     pub(crate) async fn moved(&self, claim: &Claim) -> Result<Option<Standing>> {
-        let mut registration = self.waiters.register(claim.id);
+        let mut registration = self.notices.register(claim.id);
         if !self.link.listens() {
             // Nothing would be heard. Whoever asks again makes a connection.
             return Err(Error::new(Kind::Unreachable, format!("the connection to {} broke", self.name)));
