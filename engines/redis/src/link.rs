@@ -30,24 +30,23 @@ pub(crate) struct Link {
     route: Route,
     channel: String,
     waiters: Arc<Waiters>,
-    live: Mutex<Option<Live>>,
+    live: Mutex<Option<Arc<Live>>>,
     /// Held by whoever connects; the others wait for the outcome.
     connecting: tokio::sync::Mutex<Option<(Moment, Fault)>>,
 }
 
 /// A connection as long as it lives.
-#[derive(Clone)]
 pub(crate) struct Live {
     connection: MultiplexedConnection,
     pulse: Arc<Pulse>,
     /// The process that it leads to.
-    pub(crate) life: Arc<Life>,
+    pub(crate) life: Life,
 }
 
 /// An answer, and the connection on which it came.
 pub(crate) struct Heard {
     pub(crate) value: Value,
-    pub(crate) on: Live,
+    pub(crate) on: Arc<Live>,
 }
 
 /// Whether a connection lives.
@@ -121,7 +120,7 @@ impl Link {
         }
     }
 
-    async fn live(&self) -> Result<Live, Fault> {
+    async fn live(&self) -> Result<Arc<Live>, Fault> {
         match self.current() {
             Some(live) => Ok(live),
             None => self.connect().await,
@@ -129,7 +128,7 @@ impl Link {
     }
 
     /// The connection, if it lives.
-    fn current(&self) -> Option<Live> {
+    fn current(&self) -> Option<Arc<Live>> {
         let live = self.slot().clone()?;
         if !live.pulse.is_dead() {
             return Some(live);
@@ -138,7 +137,7 @@ impl Link {
         None
     }
 
-    async fn connect(&self) -> Result<Live, Fault> {
+    async fn connect(&self) -> Result<Arc<Live>, Fault> {
         let began = Clock::Boot.now();
         let mut failed = self.connecting.lock().await;
         // Somebody else has tried since: the outcome is ours too.
@@ -153,7 +152,8 @@ impl Link {
         let connected = connected.unwrap_or_else(|_| Err(Fault::Away("connecting took too long".into())));
         match connected {
             Ok(live) => {
-                *self.slot() = Some(live.clone());
+                let live = Arc::new(live);
+                *self.slot() = Some(Arc::clone(&live));
                 Ok(live)
             }
             Err(fault) => {
@@ -190,7 +190,7 @@ impl Link {
         }
         let life = Life::of(&mut connection).await?;
         connection.subscribe(&self.channel).await?;
-        Ok(Some(Live { connection, pulse, life: Arc::new(life) }))
+        Ok(Some(Live { connection, pulse, life }))
     }
 
     /// Lets go of a connection, if it is still the current one.
@@ -204,7 +204,7 @@ impl Link {
         }
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<Live>> {
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
