@@ -160,7 +160,8 @@ mod tests {
             let line = keys.line(&name);
             assert_eq!(keys.name(line.holder.as_bytes()), Some(name.clone()));
             assert_eq!(keys.name(line.claims().to_string().as_bytes()), Some(name.clone()));
-            let counter = keys.clone().in_cluster().counter(&name);
+            let in_cluster = keys.clone().in_cluster();
+            let counter = in_cluster.counter(&name);
             assert_eq!(keys.name(counter.as_bytes()), None);
             assert_eq!(slot(&counter), keys.slot(&name));
             let beside = [line.claims(), line.waiters(), line.leases()].map(|key| key.to_string());
@@ -170,7 +171,7 @@ mod tests {
             }
         }
         let counter = keys.counter(&Name::new("a").unwrap());
-        assert!(!seen.contains(&counter));
+        assert!(!seen.contains(&*counter));
         assert_eq!(keys.name(counter.as_bytes()), None);
     }
 

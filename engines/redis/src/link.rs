@@ -1,8 +1,9 @@
 //! One connection to a server, made when it is needed and made again when it broke.
 //!
 //! Commands and messages share it (RESP3 pushes): the subscription is made before the first command is sent, so a claim
-//! that is answered "queued" will be told, or the connection breaks, which is told too. Nothing runs in the background:
-//! when the connection breaks every waiter is woken, asks again, and so makes the next connection.
+//! that is answered "queued" will be told, or the connection breaks, which is told too. When it breaks every waiter is
+//! woken, asks again, and so makes the next connection. Nothing runs in the background but where sentinels say which server
+//! is the master: there a task asks them from time to time, as long as the connection lives.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,11 +13,11 @@ use std::time::Duration;
 use lockhouse_core::{Clock, Moment};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, PushInfo, Value};
+use tokio::task::JoinSet;
 
-use crate::address::Address;
 use crate::error::{Fault, breaks_connection};
 use crate::life::{Life, is_master};
-use crate::route::Route;
+use crate::route::{Found, Route};
 use crate::waiters::Waiters;
 
 /// The longest that connecting may take, the subscription included.
@@ -24,6 +25,10 @@ const LONGEST_CONNECT: Duration = Duration::from_secs(2);
 /// A connection on which a request has been waiting for this long, and nothing was heard since, is given up: it may be
 /// one of which nobody told us that it is gone.
 const LONGEST_SILENCE: Duration = Duration::from_secs(1);
+
+/// So often the sentinels are asked whether another server has taken over. A master that is cut off from them goes on
+/// serving whoever reaches it, and tells nobody.
+const LOOK_AGAIN: Duration = Duration::from_secs(3);
 
 /// One connection to a server.
 pub(crate) struct Link {
@@ -41,6 +46,8 @@ pub(crate) struct Live {
     pulse: Arc<Pulse>,
     /// The process that it leads to.
     pub(crate) life: Life,
+    /// Ends with the connection.
+    _watch: JoinSet<()>,
 }
 
 /// An answer, and the connection on which it came.
@@ -164,13 +171,13 @@ impl Link {
     }
 
     async fn connect_once(&self) -> Result<Live, Fault> {
-        let address = self.route.find().await?;
-        let connected = self.connect_to(&address).await.map_err(Fault::Connecting)?;
-        connected.ok_or_else(|| Fault::Away(format!("{address} is a replica, and no other is known yet")))
+        let found = self.route.find().await?;
+        let connected = self.connect_to(&found).await.map_err(Fault::Connecting)?;
+        connected.ok_or_else(|| Fault::Away(format!("{} is a replica, and no other is known yet", found.address)))
     }
 
     /// Nothing for a server that should be a master and is none.
-    async fn connect_to(&self, address: &Address) -> redis::RedisResult<Option<Live>> {
+    async fn connect_to(&self, found: &Found) -> redis::RedisResult<Option<Live>> {
         let pulse = Arc::new(Pulse::default());
         let (heard, waiters) = (Arc::clone(&pulse), Arc::clone(&self.waiters));
         let on_push = move |push: PushInfo| {
@@ -184,13 +191,17 @@ impl Link {
             .set_connection_timeout(Some(LONGEST_CONNECT))
             .set_response_timeout(None)
             .set_push_sender(on_push);
-        let mut connection = address.client()?.get_multiplexed_async_connection_with_config(&config).await?;
+        let mut connection = found.address.client()?.get_multiplexed_async_connection_with_config(&config).await?;
         if self.route.changes() && !is_master(&mut connection).await? {
             return Ok(None);
         }
         let life = Life::of(&mut connection).await?;
         connection.subscribe(&self.channel).await?;
-        Ok(Some(Live { connection, pulse, life }))
+        let mut watch = JoinSet::new();
+        if self.route.changes() {
+            watch.spawn(look_again(self.route.clone(), found.clone(), Arc::clone(&pulse), Arc::clone(&self.waiters)));
+        }
+        Ok(Some(Live { connection, pulse, life, _watch: watch }))
     }
 
     /// Lets go of a connection, if it is still the current one.
@@ -206,6 +217,23 @@ impl Link {
 
     fn slot(&self) -> MutexGuard<'_, Option<Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Breaks a connection when another server has taken over. Whoever asks next is led there, and what this one has granted
+/// since is not known there: it is lost with its next renewal.
+async fn look_again(route: Route, found: Found, pulse: Arc<Pulse>, waiters: Arc<Waiters>) {
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        // Sentinels that do not answer say nothing about the master.
+        if let Ok(other) = route.find().await
+            && other.replaces(&found)
+        {
+            tracing::warn!("{} has taken over from {}", other.address, found.address);
+            pulse.broken.store(true, Ordering::Release);
+            waiters.wake_all();
+            return;
+        }
     }
 }
 
