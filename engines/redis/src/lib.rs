@@ -2,6 +2,7 @@
 
 mod address;
 mod answer;
+mod call;
 mod cells;
 mod checkup;
 mod cluster;
