@@ -14,6 +14,7 @@ use tokio_postgres::types::{FromSql, Type};
 use crate::chores::Chores;
 use crate::error::{Fault, explain};
 use crate::gate::Gates;
+use crate::hold::Hold;
 use crate::listener::Listener;
 use crate::pool::{Pool, Value};
 use crate::tables::{Statements, Tables};
@@ -43,6 +44,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) side: Side,
+    pub(crate) hold: Hold,
     pub(crate) config: tokio_postgres::Config,
     pub(crate) channel: String,
     pub(crate) tables: Tables,
@@ -53,10 +55,11 @@ pub(crate) struct Parts {
 impl Server {
     /// A side of a client. Nothing is sent yet.
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { side, config, channel, tables, kept, name } = parts;
-        let statements = Arc::new(Statements::about(&tables));
-        // With the one that listens, eight at most for each client.
-        let (most, keeps) = if side == Side::Keeper { (2, true) } else { (5, false) };
+        let Parts { side, hold, config, channel, tables, kept, name } = parts;
+        let statements = Arc::new(Statements::about(&tables, hold));
+        // With the one that listens, and those that hold, eight at most for each client.
+        let front = if hold == Hold::Lease { 5 } else { 3 };
+        let (most, keeps) = if side == Side::Keeper { (2, true) } else { (front, false) };
         let notices = Arc::new(Notices::default());
         let pool = Arc::new(Pool::new(config.clone(), most, statements.warm.clone()));
         let chores = keeps.then(|| Chores::begin(Arc::clone(&pool), Arc::clone(&statements)));
@@ -242,7 +245,7 @@ fn pause(waiters_ahead: u64, left: Option<Duration>) -> Option<Duration> {
 }
 
 /// How long an answer is waited for when there is this much time.
-fn patience_for(time: Duration) -> Duration {
+pub(crate) fn patience_for(time: Duration) -> Duration {
     time.clamp(IMPATIENCE, PATIENCE)
 }
 

@@ -205,7 +205,7 @@ impl Link {
         connection.subscribe(&self.channel).await?;
         let mut watch = JoinSet::new();
         if self.route.changes() {
-            watch.spawn(look_again(self.route.clone(), found.clone(), Arc::clone(&pulse), Arc::clone(&self.waiters)));
+            watch.spawn(look_again(self.route.clone(), found.clone(), Arc::clone(&pulse), Arc::clone(&self.notices)));
         }
         Ok(Some(Live { connection, pulse, life, _watch: watch }))
     }
@@ -228,7 +228,7 @@ impl Link {
 
 /// Breaks a connection when another server has taken over. Whoever asks next is led there, and what this one has granted
 /// since is not known there: it is lost with its next renewal.
-async fn look_again(route: Route, found: Found, pulse: Arc<Pulse>, waiters: Arc<Waiters>) {
+async fn look_again(route: Route, found: Found, pulse: Arc<Pulse>, notices: Arc<Notices>) {
     loop {
         tokio::time::sleep(LOOK_AGAIN).await;
         // Sentinels that do not answer say nothing about the master.
@@ -237,7 +237,7 @@ async fn look_again(route: Route, found: Found, pulse: Arc<Pulse>, waiters: Arc<
         {
             tracing::warn!("{} has taken over from {}", other.address, found.address);
             pulse.broken.store(true, Ordering::Release);
-            waiters.wake_all();
+            notices.wake_all();
             return;
         }
     }
