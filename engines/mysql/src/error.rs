@@ -39,6 +39,21 @@ impl Fault {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if error.code == 1213)
     }
 
+    /// Somebody else has the row: at once, after a wait, or because we would have waited for each other.
+    pub(crate) fn is_busy(&self) -> bool {
+        let busy = |code| matches!(code, 1205 | 1213 | 3572);
+        matches!(self, Self::Asking { error: DriverError::Server(error), .. } if busy(error.code))
+    }
+
+    /// The connection is of no use any more, and whatever it held is gone.
+    pub(crate) fn ends_connection(&self) -> bool {
+        match self {
+            Self::Asking { error: DriverError::Server(error), .. } => interrupted(error.code),
+            Self::Asking { .. } | Self::Connecting(_) | Self::Silence { .. } | Self::Answer(_) => true,
+            Self::Refusal(_) => false,
+        }
+    }
+
     /// Whether the server says that there is no such table.
     pub(crate) fn is_missing_table(&self) -> bool {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if error.code == 1146)

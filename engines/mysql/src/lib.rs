@@ -1,36 +1,54 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+mod bound;
 mod cells;
 mod claims;
 mod engine;
 mod error;
+mod hold;
 mod line;
 mod pool;
 mod schema;
 mod settings;
 mod statement;
+mod store;
 mod survey;
 mod upkeep;
 mod waiters;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Error, Guarantees, Result, Side};
+use lockhouse_core::{Connector, Engine, Error, Guarantees, Kind, Result, Side};
 
 use crate::address::Address;
-use crate::engine::{Leases, PATIENCE};
+use crate::bound::{Bound, Grip, Ties};
+use crate::engine::Leases;
 use crate::error::ENGINE;
+pub use crate::hold::Hold;
 use crate::pool::Pool;
 use crate::schema::Preparing;
 use crate::statement::Tables;
+use crate::store::{PATIENCE, Store};
 use crate::waiters::Waiters;
 
 /// How many connections the caller's side has at most.
 const FRONT: usize = 6;
+/// How many it has when others hold its locks.
+const FRONT_BESIDE: usize = 2;
 /// How many the keeper has at most.
 const KEEPER: usize = 2;
+/// How many hold `GET_LOCK`s at most: each can have any number of them.
+const SESSIONS: usize = 4;
+/// How many hold a row each at most, unless something else is said.
+const ROWS: usize = 32;
+/// How long the server honours a connection that it does not hear of, unless something else is said. A host that
+/// vanishes keeps its locks for so long; a network that is gone for shorter costs none.
+const DEFAULT_SESSION: Duration = Duration::from_secs(15);
+/// The server counts whole seconds.
+const SHORTEST_SESSION: Duration = Duration::from_secs(1);
 /// What the tables' names begin with unless something else is said.
 const DEFAULT_TABLES: &str = "lockhouse";
 
@@ -47,8 +65,12 @@ pub struct Mysql {
     address: Address,
     tables: Arc<Tables>,
     create: bool,
+    session: Duration,
+    connections: Option<usize>,
     /// What both sides of the client know together.
     waiters: Arc<Waiters>,
+    /// What holds the client's locks, unless rows do: made by the keeper's side, and used by both.
+    ties: Arc<Mutex<Option<Arc<Ties>>>>,
 }
 
 impl Mysql {
@@ -58,7 +80,15 @@ impl Mysql {
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
         let (address, tables) = (Address::parse(address)?, Tables::new(DEFAULT_TABLES)?);
-        Ok(Self { address, tables: Arc::new(tables), create: true, waiters: Arc::default() })
+        Ok(Self {
+            address,
+            tables: Arc::new(tables),
+            create: true,
+            session: DEFAULT_SESSION,
+            connections: None,
+            waiters: Arc::default(),
+            ties: Arc::default(),
+        })
     }
 
     /// Has the tables' names begin with this, instead of `lockhouse`.
@@ -66,7 +96,40 @@ impl Mysql {
     /// # Errors
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what cannot be part of a table's name.
     pub fn tables(mut self, base: &str) -> Result<Self> {
-        self.tables = Arc::new(Tables::new(base)?);
+        self.tables = Arc::new(Tables::new(base)?.of(self.tables.hold()));
+        Ok(self)
+    }
+
+    /// How locks are held, instead of by leases.
+    #[must_use]
+    pub fn hold(mut self, hold: Hold) -> Self {
+        self.tables = Arc::new(self.tables.of(hold));
+        self
+    }
+
+    /// How long the server honours a connection that holds locks and is not heard of, instead of 15 seconds.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for less than a second.
+    pub fn session(mut self, session: Duration) -> Result<Self> {
+        if session < SHORTEST_SESSION {
+            let what = format!("a session of {session:?} is too short: the server counts seconds");
+            return Err(Error::new(Kind::Invalid, what).help("write ?session=15s").engine(ENGINE));
+        }
+        self.session = session;
+        Ok(self)
+    }
+
+    /// How many connections may hold a row each, instead of 32. One more lock than that waits, or is an error.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for none at all.
+    pub fn connections(mut self, most: usize) -> Result<Self> {
+        if most == 0 {
+            let what = "locks cannot be held by no connections";
+            return Err(Error::new(Kind::Invalid, what).help("write ?connections=32").engine(ENGINE));
+        }
+        self.connections = Some(most);
         Ok(self)
     }
 
@@ -77,10 +140,23 @@ impl Mysql {
         self
     }
 
-    /// What it promises.
+    /// What it promises when locks are held by leases.
     #[must_use]
     pub fn guarantees() -> Guarantees {
-        engine::guarantees()
+        Hold::Lease.guarantees()
+    }
+
+    /// What holds the locks of this client. The keeper's side comes first, and makes it.
+    fn ties(&self, side: Side, store: &Store, is_mariadb: bool) -> Result<Arc<Ties>> {
+        let mut ties = self.ties.lock().unwrap_or_else(PoisonError::into_inner);
+        if side == Side::Keeper {
+            let many = if self.tables.hold() == Hold::Row { ROWS } else { SESSIONS };
+            let options = self.address.options_that_hold(self.session);
+            let grip = Grip { tables: Arc::clone(&self.tables), pool: Arc::clone(&store.pool), is_mariadb };
+            let most = self.connections.unwrap_or(many);
+            *ties = Some(Arc::new(Ties::new(options, self.address.to_string(), self.session, most, grip)));
+        }
+        ties.clone().ok_or_else(|| Error::new(Kind::Closed, "the keeper's side is connected first").engine(ENGINE))
     }
 }
 
@@ -94,12 +170,21 @@ impl Connector for Mysql {
     /// [`Kind::Denied`](lockhouse_core::Kind::Denied) when the server refuses our credentials or has not given us the
     /// rights we need; [`Kind::Corrupt`](lockhouse_core::Kind::Corrupt) for tables of a newer version.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
-        let most = if side == Side::Keeper { KEEPER } else { FRONT };
+        let hold = self.tables.hold();
+        let most = match side {
+            Side::Keeper => KEEPER,
+            Side::Front if hold == Hold::Lease => FRONT,
+            Side::Front => FRONT_BESIDE,
+        };
         let pool = Arc::new(Pool::new(self.address.options(), self.address.to_string(), most));
         let preparing = Preparing { tables: &self.tables, create: self.create };
         let context = |error: Error| error.engine(ENGINE).during("connect", None);
-        pool.run(PATIENCE, &preparing).await.map_err(context)?;
-        let (tables, waiters) = (Arc::clone(&self.tables), Arc::clone(&self.waiters));
-        Ok(Arc::new(Leases::new(pool, tables, waiters, side == Side::Keeper)))
+        let settings = pool.run(PATIENCE, &preparing).await.map_err(context)?;
+        let store = Store { pool, tables: Arc::clone(&self.tables) };
+        if hold == Hold::Lease {
+            return Ok(Arc::new(Leases::new(store, Arc::clone(&self.waiters), side == Side::Keeper)));
+        }
+        let ties = self.ties(side, &store, settings.is_mariadb())?;
+        Ok(Arc::new(Bound::new(store, ties, side == Side::Keeper)))
     }
 }

@@ -3,12 +3,19 @@
 use lockhouse_core::{Error, Kind};
 
 use crate::error::Fault;
+use crate::hold::Hold;
 use crate::pool::{Request, Session, column, set};
 use crate::settings::Settings;
 use crate::statement::{Tables, Value, sql};
 
 /// What leads to each version from the one before, beginning with version 1. All of it can be repeated.
-const VERSIONS: &[&str] = &[sql!("version_1")];
+fn versions(hold: Hold) -> &'static [&'static [&'static str]] {
+    match hold {
+        Hold::Lease => &[&[sql!("version_1"), sql!("cells")]],
+        Hold::Session => &[&[sql!("bound/tables"), sql!("cells")]],
+        Hold::Row => &[&[sql!("bound/tables"), sql!("bound/rows"), sql!("cells")]],
+    }
+}
 
 /// Makes sure that the tables are there, in the version of this program.
 #[derive(Debug)]
@@ -19,10 +26,12 @@ pub(crate) struct Preparing<'a> {
 }
 
 impl Request for Preparing<'_> {
-    type Answer = ();
+    type Answer = Settings;
 
-    async fn carry_out(&self, session: &mut Session<'_>) -> Result<(), Fault> {
-        Settings::ask(session).await?.writable()?;
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Settings, Fault> {
+        let settings = Settings::ask(session).await?;
+        settings.fit(self.tables.hold())?;
+        let versions = versions(self.tables.hold());
         let mut version = match self.version(session).await {
             Err(fault) if fault.is_missing_table() && self.create => {
                 session.write(&self.tables.write(sql!("schema"), &[])).await?;
@@ -31,19 +40,21 @@ impl Request for Preparing<'_> {
             Err(fault) if fault.is_missing_table() => return Err(Fault::Refusal(self.missing())),
             version => version?,
         };
-        if version > VERSIONS.len() {
+        if version > versions.len() {
             return Err(Fault::Refusal(self.newer(version)));
         }
-        if version < VERSIONS.len() && !self.create {
+        if version < versions.len() && !self.create {
             return Err(Fault::Refusal(self.missing()));
         }
-        while let Some(step) = VERSIONS.get(version) {
-            session.write(&self.tables.write(step, &[])).await?;
+        while let Some(step) = versions.get(version) {
+            for part in *step {
+                session.write(&self.tables.write(part, &[])).await?;
+            }
             version += 1;
             let value = [("version", Value::number(version as u64))];
             session.write(&self.tables.write(sql!("migrated"), &value)).await?;
         }
-        Ok(())
+        Ok(settings)
     }
 }
 
@@ -65,15 +76,16 @@ impl Preparing<'_> {
     }
 
     fn newer(&self, version: usize) -> Error {
-        let table = self.tables.name("schema");
-        let what = format!("the table {table} says version {version}, and this program knows {}", VERSIONS.len());
+        let (table, known) = (self.tables.name("schema"), versions(self.tables.hold()).len());
+        let what = format!("the table {table} says version {version}, and this program knows {known}");
         Error::new(Kind::Corrupt, what).help("update this program, or give it tables of its own with ?table=")
     }
 }
 
 /// The statements that create everything, for an administrator.
 pub(crate) fn statements(tables: &Tables) -> String {
-    let version = [("version", Value::number(VERSIONS.len() as u64))];
-    let parts = [sql!("schema")].into_iter().chain(VERSIONS.iter().copied()).chain([sql!("migrated")]);
+    let versions = versions(tables.hold());
+    let version = [("version", Value::number(versions.len() as u64))];
+    let parts = [sql!("schema")].into_iter().chain(versions.concat()).chain([sql!("migrated")]);
     parts.map(|part| tables.write(part, &version)).collect::<Vec<_>>().join("\n").replace("; ", ";\n")
 }

@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Result};
 
 use crate::error::ENGINE;
+use crate::hold::Hold;
 
 /// A statement, or several, from its file.
 macro_rules! sql {
     ($name:literal) => {
-        include_str!(concat!("sql/", $name, ".sql"))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql/", $name, ".sql"))
     };
 }
 pub(crate) use sql;
@@ -21,6 +22,7 @@ pub(crate) use sql;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tables {
     base: String,
+    hold: Hold,
 }
 
 /// The longest first part of a table's name: MySQL allows 64 characters in all.
@@ -35,12 +37,26 @@ impl Tables {
             let help = format!("use up to {LONGEST_BASE} letters, digits and underscores, such as table=lockhouse");
             return Err(Error::new(Kind::Invalid, what).help(help).engine(ENGINE));
         }
-        Ok(Self { base: base.to_owned() })
+        Ok(Self { base: base.to_owned(), hold: Hold::Lease })
     }
 
-    /// The name of one of the tables: `locks`, `claims`, `cells` or `schema`.
+    /// The tables for locks that are held in another way: each has its own, but for the cells.
+    pub(crate) fn of(&self, hold: Hold) -> Self {
+        Self { base: self.base.clone(), hold }
+    }
+
+    /// How these locks are held.
+    pub(crate) fn hold(&self) -> Hold {
+        self.hold
+    }
+
+    /// The name of one of the tables: `locks`, `claims`, `schema`, `cells` or `rows`.
     pub(crate) fn name(&self, table: &str) -> String {
-        format!("{}_{table}", self.base)
+        match (self.hold, table) {
+            (Hold::Session, "locks" | "claims" | "schema") => format!("{}_session_{table}", self.base),
+            (Hold::Row, "locks" | "claims" | "schema") => format!("{}_row_{table}", self.base),
+            _ => format!("{}_{table}", self.base),
+        }
     }
 
     /// Puts tables and values in the place of what stands in braces, and leaves comments out.
@@ -53,9 +69,10 @@ impl Tables {
                 let (key, after) = after.split_once('}').unwrap_or((after, ""));
                 text.push_str(before);
                 match key {
-                    "locks" | "claims" | "cells" | "schema" => {
-                        let _ = write!(text, "`{}_{key}`", self.base);
+                    "locks" | "claims" | "cells" | "schema" | "rows" => {
+                        let _ = write!(text, "`{}`", self.name(key));
                     }
+                    "holds" => text.push_str(if self.hold == Hold::Session { STILL_HOLDS } else { "TRUE" }),
                     key => match values.iter().find(|(name, _)| *name == key) {
                         Some((_, value)) => text.push_str(&value.0),
                         None => unreachable!("the statement has a value {key:?} that was not given"),
@@ -69,6 +86,16 @@ impl Tables {
         text
     }
 }
+
+/// What a name is called in `GET_LOCK`, which takes 64 characters at most and ignores their case.
+macro_rules! key {
+    ($name:expr) => {
+        concat!("CONCAT('lockhouse:', LEFT(SHA2(", $name, ", 256), 54))")
+    };
+}
+
+/// Whether who is written down as a holder still is: letting go of a session's lock writes nothing.
+const STILL_HOLDS: &str = concat!("IS_USED_LOCK(", key!("name"), ") = connection");
 
 /// Statements that travel together.
 #[derive(Debug, Default)]
@@ -91,6 +118,17 @@ impl Batch {
 pub(crate) struct Value(String);
 
 impl Value {
+    /// Something that the database works out itself.
+    pub(crate) fn expression(expression: &str) -> Self {
+        Self(expression.to_owned())
+    }
+
+    /// What a name is called in `GET_LOCK`.
+    pub(crate) fn key(name: &Name) -> Self {
+        let Self(name) = Self::name(name);
+        Self(key!("{name}").replace("{name}", &name))
+    }
+
     pub(crate) fn null() -> Self {
         Self("NULL".into())
     }

@@ -1,2 +1,3 @@
 SELECT COUNT(*) FROM {claims}
-WHERE name = {name} AND id BETWEEN {first} AND {last} AND lease_end > UTC_TIMESTAMP(6) AND state < 2;
+WHERE name = {name} AND id BETWEEN {first} AND {last} AND lease_end > UTC_TIMESTAMP(6) AND state < 2
+AND (state = 1 OR {holds});
