@@ -20,11 +20,11 @@ const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; 
                         SET SESSION autocommit = 1, SESSION innodb_lock_wait_timeout = 10, \
                         SESSION wait_timeout = 600, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'";
 /// What a connection that holds locks is set to as well: the server ends it after so many seconds of silence, also within
-/// a transaction, and a wait for a row is cut into pieces of a second.
-const HOLDS: &str = "SET SESSION wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = 1; \
-                     /*M!100300 SET SESSION idle_transaction_timeout = {seconds}, \
+/// a transaction.
+const HOLDS: &str = "SET SESSION wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = 1 \
+                     /*M!100300 , SESSION idle_transaction_timeout = {seconds}, \
                      SESSION idle_readonly_transaction_timeout = {seconds}, \
-                     SESSION idle_write_transaction_timeout = {seconds}; */ DO 0";
+                     SESSION idle_write_transaction_timeout = {seconds} */";
 
 /// Where one server is, who we are there, and which database is ours.
 #[derive(Clone)]
@@ -63,8 +63,9 @@ impl Address {
     /// so long.
     pub(crate) fn options_that_hold(&self, lasts: Duration) -> Opts {
         let seconds = lasts.as_millis().div_ceil(1000).to_string();
-        let setup = vec![SETTINGS.to_owned(), HOLDS.replace("{seconds}", &seconds)];
-        OptsBuilder::from_opts(self.options()).setup(setup).into()
+        // One text, one after the other: of several the driver would send the last first.
+        let setup = format!("{SETTINGS}; {}", HOLDS.replace("{seconds}", &seconds));
+        OptsBuilder::from_opts(self.options()).setup(vec![setup]).into()
     }
 
     /// The driver's options for this server.

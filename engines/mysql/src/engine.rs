@@ -1,6 +1,7 @@
 //! The contract, kept by rows with leases.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
@@ -59,7 +60,7 @@ impl Leases {
 #[async_trait]
 impl Engine for Leases {
     fn guarantees(&self) -> Guarantees {
-        Hold::Lease.guarantees()
+        Hold::Lease.guarantees(Duration::ZERO)
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {

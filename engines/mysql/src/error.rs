@@ -45,15 +45,6 @@ impl Fault {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if busy(error.code))
     }
 
-    /// The connection is of no use any more, and whatever it held is gone.
-    pub(crate) fn ends_connection(&self) -> bool {
-        match self {
-            Self::Asking { error: DriverError::Server(error), .. } => interrupted(error.code),
-            Self::Asking { .. } | Self::Connecting(_) | Self::Silence { .. } | Self::Answer(_) => true,
-            Self::Refusal(_) => false,
-        }
-    }
-
     /// Whether the server says that there is no such table.
     pub(crate) fn is_missing_table(&self) -> bool {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if error.code == 1146)

@@ -9,44 +9,41 @@ use crate::error::ENGINE;
 
 /// The shortest lease: some round trips to a server in the same building, and a slow one among them.
 const MIN_TTL: Duration = Duration::from_millis(100);
-/// A crashed holder's row with a lease is given to the next one this much after its lease, at the latest.
+/// A crashed holder's lock is given to the next one this much after its lease, at the latest.
 const AFTER_LEASE: Duration = Duration::from_millis(250);
-/// A process that ends closes its connections, and a server that waits for a request notices at once.
-const CONNECTION_ENDS: Duration = Duration::from_secs(2);
 
-/// How a lock is held.
+/// How a lock is held: what keeps others out while it is.
+///
+/// Whatever it is, claims stand in one line in the tables, with a lease each: clients of every kind exclude each other.
+/// A lock that is held by a session or by a row also keeps out programs that know nothing of Lockhouse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Hold {
-    /// By a row with a lease, which every client of Lockhouse respects.
+    /// By the lease alone. No connection is bound to it.
     #[default]
     Lease,
-    /// By a connection that has `GET_LOCK`: excludes every other user of the same key.
+    /// Also by `GET_LOCK`: many locks of a client on few connections. One holder, so neither readers nor permits.
     Session,
-    /// By a transaction that has locked the lock's row: excludes every other `SELECT … FOR UPDATE` of it.
+    /// Also by the lock's row, as by `SELECT … FOR UPDATE`, in a transaction of its own: a connection for each lock.
     Row,
 }
 
 impl Hold {
-    /// What it promises.
-    #[must_use]
-    pub fn guarantees(self) -> Guarantees {
-        let lease = self == Self::Lease;
+    /// What it promises, when the server honours a connection that it does not hear of for so long.
+    pub(crate) fn guarantees(self, session: Duration) -> Guarantees {
+        let by_lease = self == Self::Lease;
         Guarantees {
             engine: ENGINE,
             exclusion: Exclusion::Server,
             token: TokenSurvives::Crash,
-            fair: lease,
+            fair: true,
             // `GET_LOCK` has no shared mode.
             shared: self != Self::Session,
-            permits: lease,
-            priority: lease,
+            permits: self != Self::Session,
+            priority: true,
             cells: true,
             wake_up: WakeUp::Poll,
-            crash_frees: match lease {
-                true => CrashFrees::AfterLease(AFTER_LEASE),
-                false => CrashFrees::Within(CONNECTION_ENDS),
-            },
-            outlives_process: lease,
+            crash_frees: CrashFrees::AfterLease(if by_lease { AFTER_LEASE } else { session }),
+            outlives_process: by_lease,
             min_ttl: MIN_TTL,
         }
     }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
-mod bound;
+mod bolt;
 mod cells;
 mod claims;
 mod engine;
@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use lockhouse_core::{Connector, Engine, Error, Guarantees, Kind, Result, Side};
 
 use crate::address::Address;
-use crate::bound::{Bound, Grip, Ties};
+use crate::bolt::{Bolted, Grip, Ties};
 use crate::engine::Leases;
 use crate::error::ENGINE;
 pub use crate::hold::Hold;
@@ -36,12 +36,10 @@ use crate::waiters::Waiters;
 
 /// How many connections the caller's side has at most.
 const FRONT: usize = 6;
-/// How many it has when others hold its locks.
-const FRONT_BESIDE: usize = 2;
 /// How many the keeper has at most.
 const KEEPER: usize = 2;
-/// How many hold `GET_LOCK`s at most: each can have any number of them.
-const SESSIONS: usize = 4;
+/// How many hold `GET_LOCK`s at most, of those that the caller's side may have: each can have any number of them.
+const SESSIONS: usize = 3;
 /// How many hold a row each at most, unless something else is said.
 const ROWS: usize = 32;
 /// How long the server honours a connection that it does not hear of, unless something else is said. A host that
@@ -64,9 +62,10 @@ const DEFAULT_TABLES: &str = "lockhouse";
 pub struct Mysql {
     address: Address,
     tables: Arc<Tables>,
+    hold: Hold,
     create: bool,
     session: Duration,
-    connections: Option<usize>,
+    connections: usize,
     /// What both sides of the client know together.
     waiters: Arc<Waiters>,
     /// What holds the client's locks, unless rows do: made by the keeper's side, and used by both.
@@ -83,9 +82,10 @@ impl Mysql {
         Ok(Self {
             address,
             tables: Arc::new(tables),
+            hold: Hold::Lease,
             create: true,
             session: DEFAULT_SESSION,
-            connections: None,
+            connections: ROWS,
             waiters: Arc::default(),
             ties: Arc::default(),
         })
@@ -96,14 +96,14 @@ impl Mysql {
     /// # Errors
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what cannot be part of a table's name.
     pub fn tables(mut self, base: &str) -> Result<Self> {
-        self.tables = Arc::new(Tables::new(base)?.of(self.tables.hold()));
+        self.tables = Arc::new(Tables::new(base)?);
         Ok(self)
     }
 
     /// How locks are held, instead of by leases.
     #[must_use]
     pub fn hold(mut self, hold: Hold) -> Self {
-        self.tables = Arc::new(self.tables.of(hold));
+        self.hold = hold;
         self
     }
 
@@ -129,7 +129,7 @@ impl Mysql {
             let what = "locks cannot be held by no connections";
             return Err(Error::new(Kind::Invalid, what).help("write ?connections=32").engine(ENGINE));
         }
-        self.connections = Some(most);
+        self.connections = most;
         Ok(self)
     }
 
@@ -140,21 +140,21 @@ impl Mysql {
         self
     }
 
-    /// What it promises when locks are held by leases.
+    /// What it promises.
     #[must_use]
-    pub fn guarantees() -> Guarantees {
-        Hold::Lease.guarantees()
+    pub fn guarantees(&self) -> Guarantees {
+        self.hold.guarantees(self.session)
     }
 
     /// What holds the locks of this client. The keeper's side comes first, and makes it.
-    fn ties(&self, side: Side, store: &Store, is_mariadb: bool) -> Result<Arc<Ties>> {
+    fn ties(&self, side: Side, is_mariadb: bool) -> Result<Arc<Ties>> {
         let mut ties = self.ties.lock().unwrap_or_else(PoisonError::into_inner);
         if side == Side::Keeper {
-            let many = if self.tables.hold() == Hold::Row { ROWS } else { SESSIONS };
             let options = self.address.options_that_hold(self.session);
-            let grip = Grip { tables: Arc::clone(&self.tables), pool: Arc::clone(&store.pool), is_mariadb };
-            let most = self.connections.unwrap_or(many);
-            *ties = Some(Arc::new(Ties::new(options, self.address.to_string(), self.session, most, grip)));
+            let grip = Grip { hold: self.hold, tables: Arc::clone(&self.tables), is_mariadb };
+            let most = if self.hold == Hold::Row { self.connections } else { SESSIONS };
+            let server = self.address.to_string();
+            *ties = Some(Arc::new(Ties::new(options, server, self.session, most, grip)));
         }
         ties.clone().ok_or_else(|| Error::new(Kind::Closed, "the keeper's side is connected first").engine(ENGINE))
     }
@@ -170,21 +170,21 @@ impl Connector for Mysql {
     /// [`Kind::Denied`](lockhouse_core::Kind::Denied) when the server refuses our credentials or has not given us the
     /// rights we need; [`Kind::Corrupt`](lockhouse_core::Kind::Corrupt) for tables of a newer version.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
-        let hold = self.tables.hold();
         let most = match side {
             Side::Keeper => KEEPER,
-            Side::Front if hold == Hold::Lease => FRONT,
-            Side::Front => FRONT_BESIDE,
+            Side::Front if self.hold == Hold::Session => FRONT - SESSIONS,
+            Side::Front => FRONT,
         };
         let pool = Arc::new(Pool::new(self.address.options(), self.address.to_string(), most));
-        let preparing = Preparing { tables: &self.tables, create: self.create };
+        let preparing = Preparing { tables: &self.tables, hold: self.hold, create: self.create };
         let context = |error: Error| error.engine(ENGINE).during("connect", None);
         let settings = pool.run(PATIENCE, &preparing).await.map_err(context)?;
         let store = Store { pool, tables: Arc::clone(&self.tables) };
-        if hold == Hold::Lease {
-            return Ok(Arc::new(Leases::new(store, Arc::clone(&self.waiters), side == Side::Keeper)));
+        let line = Leases::new(store, Arc::clone(&self.waiters), side == Side::Keeper);
+        if self.hold == Hold::Lease {
+            return Ok(Arc::new(line));
         }
-        let ties = self.ties(side, &store, settings.is_mariadb())?;
-        Ok(Arc::new(Bound::new(store, ties, side == Side::Keeper)))
+        let ties = self.ties(side, settings.is_mariadb())?;
+        Ok(Arc::new(Bolted::new(line, ties, side == Side::Keeper)))
     }
 }

@@ -9,18 +9,14 @@ use crate::settings::Settings;
 use crate::statement::{Tables, Value, sql};
 
 /// What leads to each version from the one before, beginning with version 1. All of it can be repeated.
-fn versions(hold: Hold) -> &'static [&'static [&'static str]] {
-    match hold {
-        Hold::Lease => &[&[sql!("version_1"), sql!("cells")]],
-        Hold::Session => &[&[sql!("bound/tables"), sql!("cells")]],
-        Hold::Row => &[&[sql!("bound/tables"), sql!("bound/rows"), sql!("cells")]],
-    }
-}
+const VERSIONS: &[&str] = &[sql!("version_1"), sql!("version_2")];
 
 /// Makes sure that the tables are there, in the version of this program.
 #[derive(Debug)]
 pub(crate) struct Preparing<'a> {
     pub(crate) tables: &'a Tables,
+    /// How locks are held.
+    pub(crate) hold: Hold,
     /// Whether tables may be created.
     pub(crate) create: bool,
 }
@@ -30,8 +26,7 @@ impl Request for Preparing<'_> {
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Settings, Fault> {
         let settings = Settings::ask(session).await?;
-        settings.fit(self.tables.hold())?;
-        let versions = versions(self.tables.hold());
+        settings.fit(self.hold)?;
         let mut version = match self.version(session).await {
             Err(fault) if fault.is_missing_table() && self.create => {
                 session.write(&self.tables.write(sql!("schema"), &[])).await?;
@@ -40,16 +35,14 @@ impl Request for Preparing<'_> {
             Err(fault) if fault.is_missing_table() => return Err(Fault::Refusal(self.missing())),
             version => version?,
         };
-        if version > versions.len() {
+        if version > VERSIONS.len() {
             return Err(Fault::Refusal(self.newer(version)));
         }
-        if version < versions.len() && !self.create {
+        if version < VERSIONS.len() && !self.create {
             return Err(Fault::Refusal(self.missing()));
         }
-        while let Some(step) = versions.get(version) {
-            for part in *step {
-                session.write(&self.tables.write(part, &[])).await?;
-            }
+        while let Some(step) = VERSIONS.get(version) {
+            session.write(&self.tables.write(step, &[])).await?;
             version += 1;
             let value = [("version", Value::number(version as u64))];
             session.write(&self.tables.write(sql!("migrated"), &value)).await?;
@@ -76,16 +69,15 @@ impl Preparing<'_> {
     }
 
     fn newer(&self, version: usize) -> Error {
-        let (table, known) = (self.tables.name("schema"), versions(self.tables.hold()).len());
-        let what = format!("the table {table} says version {version}, and this program knows {known}");
+        let table = self.tables.name("schema");
+        let what = format!("the table {table} says version {version}, and this program knows {}", VERSIONS.len());
         Error::new(Kind::Corrupt, what).help("update this program, or give it tables of its own with ?table=")
     }
 }
 
 /// The statements that create everything, for an administrator.
 pub(crate) fn statements(tables: &Tables) -> String {
-    let versions = versions(tables.hold());
-    let version = [("version", Value::number(versions.len() as u64))];
-    let parts = [sql!("schema")].into_iter().chain(versions.concat()).chain([sql!("migrated")]);
+    let version = [("version", Value::number(VERSIONS.len() as u64))];
+    let parts = [sql!("schema")].into_iter().chain(VERSIONS.iter().copied()).chain([sql!("migrated")]);
     parts.map(|part| tables.write(part, &version)).collect::<Vec<_>>().join("\n").replace("; ", ";\n")
 }

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Result};
 
 use crate::error::ENGINE;
-use crate::hold::Hold;
 
 /// A statement, or several, from its file.
 macro_rules! sql {
@@ -22,7 +21,6 @@ pub(crate) use sql;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tables {
     base: String,
-    hold: Hold,
 }
 
 /// The longest first part of a table's name: MySQL allows 64 characters in all.
@@ -37,26 +35,12 @@ impl Tables {
             let help = format!("use up to {LONGEST_BASE} letters, digits and underscores, such as table=lockhouse");
             return Err(Error::new(Kind::Invalid, what).help(help).engine(ENGINE));
         }
-        Ok(Self { base: base.to_owned(), hold: Hold::Lease })
-    }
-
-    /// The tables for locks that are held in another way: each has its own, but for the cells.
-    pub(crate) fn of(&self, hold: Hold) -> Self {
-        Self { base: self.base.clone(), hold }
-    }
-
-    /// How these locks are held.
-    pub(crate) fn hold(&self) -> Hold {
-        self.hold
+        Ok(Self { base: base.to_owned() })
     }
 
     /// The name of one of the tables: `locks`, `claims`, `schema`, `cells` or `rows`.
     pub(crate) fn name(&self, table: &str) -> String {
-        match (self.hold, table) {
-            (Hold::Session, "locks" | "claims" | "schema") => format!("{}_session_{table}", self.base),
-            (Hold::Row, "locks" | "claims" | "schema") => format!("{}_row_{table}", self.base),
-            _ => format!("{}_{table}", self.base),
-        }
+        format!("{}_{table}", self.base)
     }
 
     /// Puts tables and values in the place of what stands in braces, and leaves comments out.
@@ -70,9 +54,8 @@ impl Tables {
                 text.push_str(before);
                 match key {
                     "locks" | "claims" | "cells" | "schema" | "rows" => {
-                        let _ = write!(text, "`{}`", self.name(key));
+                        let _ = write!(text, "`{}_{key}`", self.base);
                     }
-                    "holds" => text.push_str(if self.hold == Hold::Session { STILL_HOLDS } else { "TRUE" }),
                     key => match values.iter().find(|(name, _)| *name == key) {
                         Some((_, value)) => text.push_str(&value.0),
                         None => unreachable!("the statement has a value {key:?} that was not given"),
@@ -86,16 +69,6 @@ impl Tables {
         text
     }
 }
-
-/// What a name is called in `GET_LOCK`, which takes 64 characters at most and ignores their case.
-macro_rules! key {
-    ($name:expr) => {
-        concat!("CONCAT('lockhouse:', LEFT(SHA2(", $name, ", 256), 54))")
-    };
-}
-
-/// Whether who is written down as a holder still is: letting go of a session's lock writes nothing.
-const STILL_HOLDS: &str = concat!("IS_USED_LOCK(", key!("name"), ") = connection");
 
 /// Statements that travel together.
 #[derive(Debug, Default)]
@@ -123,10 +96,10 @@ impl Value {
         Self(expression.to_owned())
     }
 
-    /// What a name is called in `GET_LOCK`.
+    /// What a name is called in `GET_LOCK`, which takes 64 characters at most and ignores their case.
     pub(crate) fn key(name: &Name) -> Self {
         let Self(name) = Self::name(name);
-        Self(key!("{name}").replace("{name}", &name))
+        Self(format!("CONCAT('lockhouse:', LEFT(SHA2({name}, 256), 54))"))
     }
 
     pub(crate) fn null() -> Self {

@@ -4,5 +4,4 @@ SELECT name, id, owner, weight, capacity, -turn, arrived, token,
        note, evicted, state
 FROM {claims}
 WHERE name >= {prefix} AND LEFT(name, {length}) = {prefix} AND state < 2 AND lease_end > UTC_TIMESTAMP(6)
-AND (state = 1 OR {holds})
 ORDER BY name, state, turn, arrived, token;

@@ -10,18 +10,18 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::bound::connection::{Connection, Order, Outcome};
-use crate::bound::grip::Grip;
-use crate::bound::roster::{Number, Roster};
+use crate::bolt::bolts::{Bolts, Number};
+use crate::bolt::connection::{Connection, Order, Outcome};
+use crate::bolt::grip::Grip;
 use crate::hold::Hold;
 
 /// The connections that hold locks. Both sides use them; their tasks are the keeper's.
 pub(crate) struct Connections {
     options: Opts,
     lasts: Duration,
-    most: usize,
+    pub(crate) most: usize,
     grip: Arc<Grip>,
-    roster: Arc<Roster>,
+    bolts: Arc<Bolts>,
     keeper: Handle,
     state: Mutex<State>,
 }
@@ -37,29 +37,38 @@ struct State {
 pub(crate) enum Ordered {
     /// It is on its way, and this will be the answer.
     Sent(oneshot::Receiver<Outcome>),
-    /// It is not this claim's turn any more.
-    NotItsTurn,
+    /// It makes no sense any more.
+    Unwanted,
     /// Every connection is in use, and there must not be more.
     NoneFree,
 }
 
 impl Connections {
     /// None yet, and never more than so many. Called on the keeper's runtime.
-    pub(crate) fn new(options: Opts, lasts: Duration, most: usize, grip: Arc<Grip>, roster: Arc<Roster>) -> Self {
-        Self { options, lasts, most, grip, roster, keeper: Handle::current(), state: Mutex::default() }
+    pub(crate) fn new(options: Opts, lasts: Duration, most: usize, grip: Grip, bolts: Arc<Bolts>) -> Self {
+        let (grip, keeper) = (Arc::new(grip), Handle::current());
+        Self { options, lasts, most, grip, bolts, keeper, state: Mutex::default() }
     }
 
-    /// Has some connection take the lock.
-    pub(crate) fn take(&self, claim: &Claim, wait: Duration) -> Ordered {
+    /// Has some connection shut the bolt of a claim.
+    pub(crate) fn shut(&self, claim: &Claim) -> Ordered {
         let mut state = self.state();
-        let Some(connection) = self.pick(&mut state, !wait.is_zero()) else { return Ordered::NoneFree };
+        let Some(connection) = self.pick(&mut state) else { return Ordered::NoneFree };
         let (answer, receiver) = oneshot::channel();
-        let order = Order::Take(Box::new(claim.clone()), wait, answer);
-        if self.roster.asks(&claim.id, connection.number, || connection.tell(order)) {
-            Ordered::Sent(receiver)
-        } else {
-            Ordered::NotItsTurn
+        let order = Order::Shut(claim.id, claim.name.clone(), claim.weight < claim.capacity, answer);
+        match self.bolts.shuts(&claim.id, connection.number, || connection.tell(order)) {
+            true => Ordered::Sent(receiver),
+            false => Ordered::Unwanted,
         }
+    }
+
+    /// Whether there is a connection for one more.
+    pub(crate) fn have_room(&self) -> bool {
+        let mut state = self.state();
+        state.connections.retain(|one| !one.is_over());
+        self.grip.hold != Hold::Row
+            || state.connections.len() < self.most
+            || state.connections.iter().any(|one| one.is_free())
     }
 
     /// The one with that number, if it has not ended.
@@ -67,16 +76,11 @@ impl Connections {
         self.state().connections.iter().find(|one| one.number == number && !one.is_over()).cloned()
     }
 
-    /// How many there may be.
-    pub(crate) fn most(&self) -> usize {
-        self.most
-    }
-
-    fn pick(&self, state: &mut State, alone: bool) -> Option<Arc<Connection>> {
+    fn pick(&self, state: &mut State) -> Option<Arc<Connection>> {
         state.connections.retain(|one| !one.is_over());
         while state.tasks.try_join_next().is_some() {}
-        // A transaction has one row, and a wait has nothing else on its connection.
-        let alone = alone || self.grip.tables.hold() == Hold::Row;
+        // A transaction lets go of all its rows at once, so each has one.
+        let alone = self.grip.hold == Hold::Row;
         let fit = |one: &&Arc<Connection>| !one.is_stuck() && (!alone || one.is_free());
         let best = state.connections.iter().filter(fit).min_by_key(|one| one.orders()).cloned();
         match best {
@@ -84,9 +88,8 @@ impl Connections {
             None if state.connections.len() >= self.most => None,
             _ => {
                 state.newest += 1;
-                let (grip, roster) = (Arc::clone(&self.grip), Arc::clone(&self.roster));
-                let (connection, task) =
-                    Connection::new(state.newest, self.options.clone(), self.lasts, grip, roster);
+                let (grip, bolts) = (Arc::clone(&self.grip), Arc::clone(&self.bolts));
+                let (connection, task) = Connection::new(state.newest, self.options.clone(), self.lasts, grip, bolts);
                 state.tasks.spawn_on(task, &self.keeper);
                 let connection = Arc::new(connection);
                 state.connections.push(Arc::clone(&connection));
