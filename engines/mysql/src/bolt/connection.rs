@@ -24,7 +24,7 @@ use crate::store::PATIENCE;
 /// A connection that nobody used for this long is asked whether it lives before a bolt is shut on it.
 const RESTED: Duration = Duration::from_millis(250);
 /// What it gets to answer. Whoever wanted it goes to another one then.
-const PROMPT: Duration = Duration::from_millis(500);
+const PROMPT: Duration = Duration::from_secs(1);
 /// A connection that has shut something is there for ever, as far as it knows.
 const FAR: Duration = Duration::from_secs(86_400 * 365);
 
