@@ -210,6 +210,12 @@ impl Kept {
         self.inner().claims.get(id).is_some_and(|entry| entry.spot.due <= Clock::Boot.now())
     }
 
+    /// Whether there are claims, and nobody renewed any of them in time.
+    pub(crate) fn all_overdue(&self) -> bool {
+        let (now, inner) = (Clock::Boot.now(), self.inner());
+        !inner.claims.is_empty() && inner.claims.values().all(|entry| entry.spot.due <= now)
+    }
+
     /// A session is over, and with it everything that was claimed in it.
     pub(crate) fn session_ended(&self, session: &str) {
         let mut inner = self.inner();

@@ -24,9 +24,8 @@ impl Side {
         // Something is not as it was thought to be, or not known.
         let there = self.store.take_out(&claim.name, &spot.segment, limit).await;
         let there = there.map_err(|fault| self.explain(fault))?;
-        if spot.unanswered && !there {
-            self.kept.stray(&claim.id);
-        } else {
+        // A request that got no answer, and of which nothing is to be seen, may still be carried out.
+        if there || !spot.unanswered {
             self.kept.leave(&claim.id);
         }
         Ok(if there { Withdrawal::Withdrawn } else { Withdrawal::NotThere })

@@ -37,7 +37,7 @@ use crate::session::{Session, Terms};
 use crate::side::Topology;
 use crate::store::Store;
 
-/// What a client that says nothing else asks for: what `consul lock` asks for. The longest lease is two thirds of it, and
+/// What a client that says nothing else asks for: what `consul lock` asks for. The longest lease is three quarters of it, and
 /// a crash can block a lock for twice as long.
 const DEFAULT_SESSION: Duration = Duration::from_secs(15);
 /// A holder stops believing before its session can end, so nobody has to be kept waiting after that.
@@ -104,7 +104,7 @@ impl Consul {
         self
     }
 
-    /// The session's TTL to ask for, instead of 15 s. The longest lease is two thirds of it.
+    /// The session's TTL to ask for, instead of 15 s. The longest lease is three quarters of it.
     ///
     /// # Errors
     /// [`Kind::Invalid`] for less than 1.5 s or more than a day. Servers may have a larger least: 10 s by default.

@@ -3,7 +3,7 @@
 //! The thread keeps the session alive whatever the caller's runtime does, begins a new one when it has ended, takes out
 //! the claims whose leases are over, and ends the session when the client is done.
 //!
-//! A session is asked for half as much again as the longest lease, and is renewed often: a claim or a renewal then finds
+//! A session is a third longer than the longest lease, and is renewed often: a claim or a renewal then finds
 //! that it lives long enough, and needs no request of its own for that. Consul ends no session before its TTL is over,
 //! and ends it when twice that time is over; a server that becomes the leader gives all of them that time anew.
 
@@ -40,7 +40,7 @@ pub(crate) struct Terms {
 impl Terms {
     /// The longest lease within such a session.
     pub(crate) fn longest_lease(&self) -> Duration {
-        self.ttl * 2 / 3
+        self.ttl * 3 / 4
     }
 
     /// How often it is renewed.
@@ -217,7 +217,15 @@ async fn keep(shared: &Shared, store: &Store, ready: Ready) {
         let open = current.borrow_and_update().clone();
         let had_one = open.is_some();
         let outcome = match open {
-            Some(open) => shared.renew(&store.link, &open.id, shared.terms.limit()).await.map(drop),
+            Some(open) => {
+                let renewed = shared.renew(&store.link, &open.id, shared.terms.limit()).await.map(drop);
+                let is_over = || open.lives_until <= Clock::Boot.now() || shared.kept.all_overdue();
+                // Attempts that arrive although their answers do not would only keep others waiting.
+                if renewed.is_err() && is_over() {
+                    shared.lost(&open.id);
+                }
+                renewed
+            }
             None => shared.create(&store.link, shared.terms.limit()).await,
         };
         // What is not done in time is done the next time: the session comes first.

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 
 /// The longest that a server is waited for.
 const STARTING: Duration = Duration::from_secs(30);
-/// The session that most tests ask for: a lease of two seconds, and free four seconds after the last renewal.
-pub(crate) const SESSION: Duration = Duration::from_secs(3);
+/// The session that most tests ask for: as short as the case allows that is cut for one lease.
+pub(crate) const SESSION: Duration = Duration::from_secs(5);
 
 /// One server, which is an agent too.
 #[derive(Debug)]

@@ -59,7 +59,7 @@ impl Subject for Deployment {
     }
 
     fn ttl(&self) -> Duration {
-        Duration::from_secs(2)
+        Duration::from_millis(1500)
     }
 
     fn pace(&self) -> u32 {
