@@ -177,7 +177,7 @@ impl Connector for Consul {
     /// Connects one side, each with connections of its own: the keeper begins a session, the front shares it.
     ///
     /// # Errors
-    /// [`Kind::Unreachable`] within three seconds; [`Kind::Denied`] when Consul refuses our token.
+    /// [`Kind::Unreachable`] within six seconds; [`Kind::Denied`] when Consul refuses our token.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
         self.open(side).await.map_err(|error| error.engine(ENGINE).during("connect", None))
     }

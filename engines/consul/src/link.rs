@@ -67,7 +67,7 @@ impl Link {
         let until = Instant::now() + limit;
         loop {
             match self.ask_agents(&ask, repeat, until).await {
-                Err(fault) if fault.is_leaderless() && Instant::now() + ELECTION < until => {
+                Err(fault) if Instant::now() + ELECTION < until && is_worth_repeating(&fault, repeat) => {
                     tokio::time::sleep(ELECTION).await;
                 }
                 answer => return answer,
@@ -95,6 +95,7 @@ impl Link {
         let share = (left() / u32::try_from(agents).unwrap_or(1)).max(IMPATIENCE);
         let mut asked = FuturesUnordered::new();
         let (mut attempts, mut agent) = (0, self.current.load(Ordering::Relaxed));
+        let mut failed: Option<Fault> = None;
         loop {
             let this = agent;
             let answer = self.ask_agent(this, ask.clone(), left());
@@ -108,9 +109,11 @@ impl Link {
                         self.pass(from);
                         // What was not sent can be sent to another agent, whatever it is.
                         let again = repeat == Repeat::Freely || matches!(fault, Fault::Connecting(_));
+                        let worst = worse(failed.take(), fault);
                         if !again || !others || Instant::now() >= until {
-                            return last_hope(asked, fault).await;
+                            return last_hope(asked, worst).await;
                         }
+                        failed = Some(worst);
                     }
                     answer => return answer,
                 },
@@ -145,12 +148,28 @@ impl Link {
 /// One agent has failed, and nobody else is to be asked: what others say who were asked before.
 async fn last_hope(
     mut asked: FuturesUnordered<impl Future<Output = (usize, Result<Answer, Fault>)>>,
-    fault: Fault,
+    mut fault: Fault,
 ) -> Result<Answer, Fault> {
     while let Some((_, answer)) = asked.next().await {
-        if answer.as_ref().err().is_none_or(|fault| !fault.is_the_agents()) {
-            return answer;
+        match answer {
+            Err(other) if other.is_the_agents() => fault = worse(Some(fault), other),
+            answer => return answer,
         }
     }
     Err(fault)
+}
+
+/// Whether the servers may soon be able to answer. Those who lost their leader a moment ago may say something else than
+/// that they have none.
+fn is_worth_repeating(fault: &Fault, repeat: Repeat) -> bool {
+    let servers = matches!(fault, Fault::Said(500.., _)) && fault.is_the_agents();
+    fault.is_leaderless() || (servers && repeat == Repeat::Freely)
+}
+
+/// The fault that says more: what could not be sent says least.
+fn worse(one: Option<Fault>, other: Fault) -> Fault {
+    match one {
+        Some(one) if !matches!(one, Fault::Connecting(_)) => one,
+        _ => other,
+    }
 }

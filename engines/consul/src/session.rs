@@ -23,8 +23,10 @@ use crate::link::{Link, Repeat};
 use crate::reaper::reap;
 use crate::store::Store;
 
-/// The longest that beginning a session may take, the first time.
-const BEGINNING: Duration = Duration::from_secs(3);
+/// The longest that beginning a session may take, the first time: the servers may be about to elect a leader.
+const BEGINNING: Duration = Duration::from_secs(6);
+/// The longest that one request may take.
+const LONGEST: Duration = Duration::from_secs(3);
 /// The pause before something is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 /// The longest that a client which is done waits for the end of its session.
@@ -50,7 +52,7 @@ impl Terms {
 
     /// How long one request may take, so that there is time for another.
     fn limit(&self) -> Duration {
-        (self.ttl / 4).min(BEGINNING)
+        (self.ttl / 4).min(LONGEST)
     }
 }
 

@@ -87,10 +87,15 @@ impl Store {
             let there = kvs.iter().find(|kv| kv.key == key);
             let mut ops: Vec<Op> = there.iter().map(|kv| Op::delete_at(&key, kv.written)).collect();
             let held = look.lock.as_ref().filter(|lock| lock.is_of(segment));
-            ops.extend(held.map(|held| Op::delete_at(&lock, held.written)));
-            if ops.is_empty() {
+            if there.is_none() && held.is_none() {
                 return Ok(false);
             }
+            // A request to let the claim in may be on its way, and must not succeed between this look and the deletion.
+            ops.push(match (held, &look.lock) {
+                (Some(held), _) => Op::delete_at(&lock, held.written),
+                (None, Some(other)) => Op::unchanged(&lock, other.written),
+                (None, None) => Op::absent(&lock),
+            });
             if let Outcome::Done(_) = self.change(&ops, limit).await? {
                 return Ok(there.is_some());
             }

@@ -57,7 +57,9 @@ impl Cluster {
 
     /// The same with these settings on top.
     pub(crate) fn start_with(members: usize, settings: &[String]) -> Self {
-        let folder = TempDir::with_prefix_in("consul-", env!("CARGO_TARGET_TMPDIR")).unwrap();
+        // In memory where that is possible: three servers on one disk wait for it most of the time.
+        let folder = TempDir::with_prefix_in("consul-", "/dev/shm");
+        let folder = folder.or_else(|_| TempDir::with_prefix_in("consul-", env!("CARGO_TARGET_TMPDIR"))).unwrap();
         let ports: Vec<[u16; 3]> = (0..members).map(|_| [free_port(), free_port(), free_port()]).collect();
         let joins = ports.iter().map(|[.., serf]| format!("-retry-join=127.0.0.1:{serf}"));
         let joins: Vec<String> = joins.filter(|_| members > 1).collect();
