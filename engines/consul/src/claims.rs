@@ -11,7 +11,7 @@ use futures_util::future::join;
 use lockhouse_core::line::kind;
 use lockhouse_core::{Claim, Clock, Error, Happened, Kind, Patience, Result, Standing};
 
-use crate::api::{LOCK_FLAGS, Op, Outcome};
+use crate::api::{LOCK_FLAGS, OPERATIONS, Op, Outcome};
 use crate::kept::{Behind, Spot};
 use crate::keys::segment;
 use crate::side::{Side, check, patience_for};
@@ -254,9 +254,10 @@ impl Side {
                 self.kept.renewed(claim);
                 return Ok(Some(Standing::Queued { ahead: spot.ahead }));
             }
-            // Whoever stood in its way is gone.
+            // Whoever stood in its way is gone. When others may be there, it looks before it writes.
+            let alone = !matches!(spot.behind, None | Some(Behind::Here { next: false, .. }));
             if is_mutex(claim)
-                && spot.behind.is_some()
+                && alone
                 && let Taken::Stands(standing) = self.take(claim, &spot, Free::Absent, limit).await?
             {
                 return Ok(Some(standing));
@@ -271,19 +272,18 @@ impl Side {
         let Some(placed) = spot.placed else { return Ok(false) };
         let mut seen = vec![(self.store.keys.claim(&claim.name, &spot.segment), placed.written)];
         match &spot.behind {
-            Some(Behind::Here(leaving)) if leaving.has_changed().is_ok_and(|changed| !changed) => {}
+            Some(Behind::Here { leaving, .. }) if leaving.has_changed().is_ok_and(|changed| !changed) => {}
             Some(Behind::Keys(keys)) => seen.extend(keys.iter().cloned()),
             _ => return Ok(false),
         }
         let keys: Vec<&str> = seen.iter().map(|(key, _)| key.as_str()).collect();
-        let mut same = true;
-        for some in keys.chunks(crate::api::OPERATIONS) {
-            let kvs = self.store.read(some, limit).await.map_err(|fault| self.explain(fault))?;
-            let is_there = |key: &str| seen.iter().any(|(at, _)| at == key);
-            let found = |(key, written): &(String, u64)| kvs.iter().any(|kv| kv.key == *key && kv.written == *written);
-            same &= seen.iter().filter(|(key, _)| some.contains(&key.as_str()) && is_there(key)).all(found);
+        // A semaphore's claim may wait for many. Then the whole line is looked at.
+        if keys.len() > OPERATIONS {
+            return Ok(false);
         }
-        Ok(same)
+        let kvs = self.store.read(&keys, limit).await.map_err(|fault| self.explain(fault))?;
+        let found = |(key, written): &(String, u64)| kvs.iter().any(|kv| kv.key == *key && kv.written == *written);
+        Ok(seen.iter().all(found))
     }
 
     /// The claim waits until one of those who stand in its way leaves.

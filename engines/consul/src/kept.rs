@@ -72,9 +72,15 @@ pub(crate) struct Placed {
 #[derive(Debug, Clone)]
 pub(crate) enum Behind {
     /// Another claim of this client, which stands in the way by itself.
-    Here(watch::Receiver<()>),
+    Here {
+        leaving: watch::Receiver<()>,
+        /// Nobody else stands between both.
+        next: bool,
+    },
     /// One of these keys, as they were written at these indexes.
     Keys(Vec<(String, u64)>),
+    /// Nobody any more: the one it waited for is gone.
+    Gone,
     /// The end of the pause that another program's session asked for.
     Pause,
 }
@@ -134,6 +140,11 @@ impl Kept {
     /// The claim waits.
     pub(crate) fn waits(&self, id: &ClaimId, behind: Behind, ahead: u32) {
         self.change(id, |spot| (spot.held, spot.behind, spot.ahead) = (None, Some(behind), ahead));
+    }
+
+    /// The one whom the claim waited for is gone.
+    pub(crate) fn let_past(&self, id: &ClaimId) {
+        self.change(id, |spot| spot.behind = Some(Behind::Gone));
     }
 
     /// The claim's key is not there any more.

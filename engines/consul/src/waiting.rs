@@ -27,9 +27,11 @@ impl Side {
     /// one; otherwise the nearest that stand in its way together.
     pub(crate) fn behind(&self, claim: &Claim, met: &[&Stored], ahead: &[Stored]) -> Behind {
         let in_the_way = ahead.iter().rev().filter(|other| is_in_the_way(other, claim.weight));
-        let mut own = in_the_way.filter_map(|other| self.kept.leaving(&claim.name, &other.segment));
+        let mut own = in_the_way.filter_map(|other| Some((other, self.kept.leaving(&claim.name, &other.segment)?)));
         match own.next() {
-            Some(leaving) => Behind::Here(leaving),
+            Some((other, leaving)) => {
+                Behind::Here { leaving, next: ahead.last().is_some_and(|last| last.segment == other.segment) }
+            }
             None => Behind::Keys(met.iter().map(|other| (other.key.clone(), other.written)).collect()),
         }
     }
@@ -39,18 +41,23 @@ impl Side {
         // Nothing is known of who is ahead: whoever asks again finds out.
         let Some(behind) = self.kept.spot(&claim.id).and_then(|spot| spot.behind) else { return Ok(()) };
         match behind {
-            Behind::Here(mut leaving) => drop(leaving.changed().await),
+            Behind::Here { mut leaving, .. } => drop(leaving.changed().await),
+            Behind::Gone => {}
             Behind::Pause => tokio::time::sleep(rand::random_range(PAUSE.0..PAUSE.1)).await,
             Behind::Keys(keys) => {
                 // It is closed by nobody. Who gets none is woken by its own poll.
                 let _watch = self.watches.acquire().await;
-                self.until_changed(claim, &keys).await.map_err(|fault| self.explain(fault))?;
+                let gone = self.until_changed(claim, &keys).await.map_err(|fault| self.explain(fault))?;
+                if gone {
+                    self.kept.let_past(&claim.id);
+                }
             }
         }
         Ok(())
     }
 
-    async fn until_changed(&self, claim: &Claim, keys: &[(String, u64)]) -> Result<(), Fault> {
+    /// Resolves when one of these has changed, or when it is time to look. Whether the only one is gone.
+    async fn until_changed(&self, claim: &Claim, keys: &[(String, u64)]) -> Result<bool, Fault> {
         let mut index = 0;
         loop {
             // Shorter than the poll that stands behind it, so that the connection can be used again; and not the same
@@ -63,8 +70,11 @@ impl Side {
             // Consul adds up to a sixteenth.
             let limit = wait + wait / 16 + SLACK;
             let answer = self.store.link.wait(&format!("{path}&wait={}ms", wait.as_millis()), limit).await?;
-            if keys.len() == 1 || has_changed(&answer, keys)? {
-                return Ok(());
+            if keys.len() == 1 {
+                return Ok(answer.status == 404);
+            }
+            if has_changed(&answer, keys)? {
+                return Ok(false);
             }
             index = answer.index;
         }
