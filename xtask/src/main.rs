@@ -10,6 +10,7 @@ mod interrupt;
 mod prepare;
 mod problem;
 mod steps;
+mod suites;
 mod test;
 mod tidy;
 mod workspace;

@@ -5,6 +5,8 @@
 pub(crate) enum Action {
     /// Cargo with these arguments, and these variables set.
     Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
+    /// The test programs that cargo builds with these arguments, several at a time, with these variables set.
+    Programs(&'static [&'static str], &'static [(&'static str, &'static str)]),
     /// The style rules, in this process.
     Tidy,
 }
@@ -38,7 +40,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "tests",
         // Not `--all-targets`: that would run the benches, too.
-        action: Action::Cargo(
+        action: Action::Programs(
             &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"],
             // The suites mostly wait: for leases to end, for servers to come back.
             &[("RUST_TEST_THREADS", "4")],
@@ -65,7 +67,7 @@ impl Step {
     pub(crate) fn typed(&self, filters: &[String]) -> String {
         match self.action {
             Action::Tidy => "cargo xtask tidy".to_owned(),
-            Action::Cargo(_, variables) => {
+            Action::Cargo(_, variables) | Action::Programs(_, variables) => {
                 let mut words: Vec<String> =
                     variables.iter().map(|(name, value)| format!("{name}='{value}'")).collect();
                 words.push("cargo".to_owned());
@@ -77,7 +79,7 @@ impl Step {
 
     /// Cargo's arguments.
     pub(crate) fn arguments(&self, filters: &[String]) -> Vec<String> {
-        let Action::Cargo(arguments, _) = self.action else { return Vec::new() };
+        let (Action::Cargo(arguments, _) | Action::Programs(arguments, _)) = self.action else { return Vec::new() };
         let mut words: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
         if self.runs_tests && !filters.is_empty() {
             words.push("--".to_owned());

@@ -12,6 +12,7 @@ use crate::environment;
 use crate::prepare;
 use crate::problem::Problem;
 use crate::steps::{Action, STEPS, Step};
+use crate::suites;
 use crate::tidy;
 use crate::workspace::Workspace;
 
@@ -129,25 +130,36 @@ fn announce(workspace: &Workspace, plan: &Plan, needs: &[Need], components: &[&s
 }
 
 fn perform(workspace: &Workspace, step: &Step, filters: &[String]) -> Result<(), Problem> {
-    let Action::Cargo(_, variables) = step.action else { return tidy::check(workspace, tidy::RULES) };
-    let mut command = children::tied("cargo", None, "KILL")?;
-    command.args(step.arguments(filters)).current_dir(workspace.root()).envs(variables.iter().copied());
-    if step.runs_tests {
-        // The suites start servers of their own, since they also stop them, and find the unpacked ones there.
-        command.env("PATH", environment::path_starting_with(&finding::unpacked_programs(workspace)));
+    let again = || {
+        let filters = if step.runs_tests { filters } else { &[] };
+        let words = [&["cargo xtask test --only".to_owned(), step.name.to_owned()], filters].concat();
+        format!("{}   (runs this step again)", words.join(" "))
+    };
+    // The suites start servers of their own, since they also stop them, and find the unpacked ones there.
+    let path = environment::path_starting_with(&finding::unpacked_programs(workspace));
+    match step.action {
+        Action::Tidy => tidy::check(workspace, tidy::RULES),
+        Action::Programs(arguments, variables) => {
+            let mut variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.into())).collect();
+            variables.push(("PATH", path));
+            suites::run(workspace, arguments, filters, &variables).map_err(|problem| problem.advise(again()))
+        }
+        Action::Cargo(_, variables) => {
+            let mut command = children::tied("cargo", None, "KILL")?;
+            command.args(step.arguments(filters)).current_dir(workspace.root()).envs(variables.iter().copied());
+            if step.runs_tests {
+                command.env("PATH", path);
+            }
+            let status = Process::start(step.name, command, Signal::TERM)?.finish()?;
+            if status.success() {
+                return Ok(());
+            }
+            Err(Problem::new(format!("the step `{}` failed", step.name))
+                .because(format!("`{}` ended with {status}; its own words are above", step.typed(filters)))
+                .advise(again())
+                .with_code(status.code().unwrap_or(1)))
+        }
     }
-    let status = Process::start(step.name, command, Signal::TERM)?.finish()?;
-    if status.success() {
-        return Ok(());
-    }
-    let mut again = format!("cargo xtask test --only {}", step.name);
-    if step.runs_tests {
-        filters.iter().for_each(|filter| again.push_str(&format!(" {filter}")));
-    }
-    Err(Problem::new(format!("the step `{}` failed", step.name))
-        .because(format!("`{}` ended with {status}; its own words are above", step.typed(filters)))
-        .advise(format!("{again}   (runs this step again)"))
-        .with_code(status.code().unwrap_or(1)))
 }
 
 /// How long each step took, and how it went.

@@ -70,7 +70,7 @@ fn a_server_that_stands_still() {
     let mut holder = lockhouse(&["run", "x", "--ttl", "6s", "--grace", "1s", "-c", STUBBORN]);
     let mut holder = house::Started(holder.stderr(std::process::Stdio::piped()).spawn().unwrap());
     house.pid("grandchild");
-    redis.signal(Signal::STOP);
+    redis.program.signal(Signal::STOP);
     // The last lease that it can have given began before this.
     let free = now() + ttl;
 
@@ -79,7 +79,7 @@ fn a_server_that_stands_still() {
     assert!(gone + UPTIME_STEP >= told + GRACE, "it had its grace: told at {told:?}, gone at {gone:?}");
     assert!(gone < free, "nobody else could be in yet: gone at {gone:?}, free at {free:?}");
     assert_eq!(holder.code(), 74);
-    redis.signal(Signal::CONT);
+    redis.program.signal(Signal::CONT);
     assert_eq!(lockhouse(&["run", "x", "--ttl", "6s", "-c", LOOK]).status().unwrap().code(), Some(0));
     assert_eq!(house.read("overlap"), "");
 }

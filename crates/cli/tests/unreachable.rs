@@ -5,8 +5,9 @@ mod house;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use house::redis::{Redis, free_port};
+use house::redis::Redis;
 use house::{FAMILY, House, lives, wait_for};
+use lockhouse_testkit::free_port;
 
 /// An engine that is not there is ridden out for five seconds; the rest is for a busy machine.
 const IN_TIME: Duration = Duration::from_secs(30);
@@ -31,14 +32,14 @@ fn is_told(told: &str) {
 #[test]
 fn a_server_that_is_gone() {
     let house = House::new();
-    let mut redis = Redis::start();
+    let redis = Redis::start();
     let run = |command: &str| {
         let mut run = house.lockhouse(&["run", "x", "--ttl", "500ms", "-c", command]);
         run.env("LOCKHOUSE_ENGINE", redis.url()).status().unwrap().code()
     };
     assert_eq!(run("test $LOCKHOUSE_TOKEN -gt 0"), Some(0));
     let url = redis.url();
-    redis.kill();
+    redis.program.kill();
     let commands: &[&[&str]] =
         &[&["run", "x", "--", "true"], &["run", "x", "--no-wait", "--", "true"], &["ls"], &["doctor"]];
     std::thread::scope(|scope| {
@@ -70,7 +71,7 @@ fn a_server_that_accepts_and_never_answers() {
 #[test]
 fn a_server_that_goes_away_ends_waiters_with_69_and_holders_with_74() {
     let house = House::new();
-    let mut redis = Redis::start();
+    let redis = Redis::start();
     let start = |arguments: &[&str]| {
         let mut command = house.lockhouse(arguments);
         command.env("LOCKHOUSE_ENGINE", redis.url()).stderr(std::process::Stdio::piped());
@@ -83,7 +84,7 @@ fn a_server_that_goes_away_ends_waiters_with_69_and_holders_with_74() {
         let line = house.lockhouse(&["show", "x", "--json"]).env("LOCKHOUSE_ENGINE", redis.url()).output().unwrap();
         String::from_utf8_lossy(&line.stdout).contains("\"waits\"")
     });
-    redis.kill();
+    redis.program.kill();
     assert_eq!(waiter.code(), 69);
     is_told(&waiter.stderr());
     assert_eq!(holder.code(), 74);

@@ -1,8 +1,8 @@
 //! A server's clock against ours.
 //!
-//! Some servers end leases by their wall clock, which can be set. Their answers carry their time, and we know what our own
-//! clock said before the request and after the answer: the difference between both clocks lies in between. Two clocks
-//! that run at nearly the same speed keep their difference; when it moves by more than that, one was set.
+//! Some servers end leases by their wall clock, which can be set. Their answers carry their time, and we know what our
+//! own clock said before the request and after the answer: the difference between both clocks lies in between. Two
+//! clocks that run at nearly the same speed keep their difference; when it moves by more than that, one was set.
 
 use std::time::Duration;
 

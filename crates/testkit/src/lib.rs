@@ -51,6 +51,7 @@
 //! gives them one. Names are never shared: each case has a prefix of its own.
 
 mod alone;
+mod authority;
 mod case;
 mod cases;
 mod complete;
@@ -60,9 +61,13 @@ mod gate;
 mod history;
 mod inside;
 mod need;
+mod peer;
 mod polled;
+mod ports;
 mod process;
 mod proxy;
+mod servers;
+mod sides;
 mod stage;
 mod subject;
 mod table;
@@ -73,14 +78,19 @@ mod wire;
 pub use async_trait::async_trait;
 
 pub use alone::alone;
+pub use authority::Authority;
 pub use case::Case;
 pub use complete::{complaints, complete};
 pub use conformance::run;
 pub use eventually::eventually;
 pub use gate::{Gate, Gated, Mode, Verb};
 pub use need::{Means, Need};
+pub use peer::{Peer, python_with};
+pub use ports::free_port;
 pub use process::Taker;
 pub use proxy::Proxy;
+pub use servers::{Program, bound, given, spawn};
+pub use sides::{Sides, claim};
 pub use stage::Stage;
 pub use subject::{Members, OwnServer, Saboteur, Server, Shared, Subject};
 pub use table::CASES;
