@@ -23,7 +23,6 @@ mod session;
 mod survey;
 mod tables;
 mod tls;
-mod waiters;
 mod way;
 
 use std::sync::atomic::{AtomicI32, Ordering};

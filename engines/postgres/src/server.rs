@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockhouse_core::{
-    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Side, Standing,
+    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Notices, Patience, PublicId, Renewal, Result, Side, Standing,
     Withdrawal,
 };
 use tokio::time::{Instant, timeout_at};
@@ -19,7 +19,6 @@ use crate::hold::Hold;
 use crate::listener::Listener;
 use crate::pool::{Pool, Value};
 use crate::tables::{Statements, Tables};
-use crate::waiters::Waiters;
 
 /// A request that is about no lease is given up after this, and so is one about a long lease.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
@@ -35,7 +34,7 @@ pub(crate) struct Server {
     pub(crate) tables: Tables,
     pub(crate) statements: Arc<Statements>,
     pub(crate) listener: Listener,
-    waiters: Arc<Waiters>,
+    notices: Arc<Notices>,
     gates: Gates,
     kept: Arc<ClockWatch>,
     chores: Option<Chores>,
@@ -62,11 +61,11 @@ impl Server {
         // With the one that listens, and those that hold, eight at most for each client.
         let front = if hold == Hold::Lease { 5 } else { 3 };
         let (most, keeps) = if side == Side::Keeper { (2, true) } else { (front, false) };
-        let waiters = Arc::new(Waiters::default());
+        let notices = Arc::new(Notices::default());
         let pool = Arc::new(Pool::new(dial.clone(), most, statements.warm.clone()));
         let chores = keeps.then(|| Chores::begin(Arc::clone(&pool), Arc::clone(&statements)));
-        let listener = Listener::new(dial, channel, Arc::clone(&waiters));
-        Self { pool, tables, statements, listener, waiters, gates: Gates::default(), kept, chores, name }
+        let listener = Listener::new(dial, channel, Arc::clone(&notices));
+        Self { pool, tables, statements, listener, notices, gates: Gates::default(), kept, chores, name }
     }
 
     pub(crate) fn explain(&self, fault: Fault) -> Error {
@@ -124,7 +123,7 @@ impl Server {
                 let left = get::<Option<i64>>(row, 3)?.map(|left| Duration::from_micros(left.max(0).unsigned_abs()));
                 let pause = pause(get::<i64>(row, 2)?.unsigned_abs(), left);
                 let ask_at = pause.map_or(Moment::NEVER, |pause| Clock::Boot.now() + pause);
-                self.waiters.queued(claim.id, sent, ask_at);
+                self.notices.queued(claim.id, sent, ask_at);
                 Ok(Standing::Queued { ahead: u32::try_from(number()?).unwrap_or(u32::MAX) })
             }
             2 => Ok(Standing::Refused),
@@ -222,7 +221,7 @@ impl Server {
     }
 
     pub(crate) async fn moved(&self, claim: &Claim) -> Result<Option<Standing>, Fault> {
-        let mut registration = self.waiters.register(claim.id);
+        let mut registration = self.notices.register(claim.id);
         if self.listener.listens_since().await? > registration.asked_at() {
             // Its turn may have come before anybody listened.
             return Ok(None);
