@@ -1,5 +1,7 @@
 //! The least that etcd itself needs for a lock: a key put under a lease if it is not there, and deleted.
 
+use std::time::Duration;
+
 use prost::{Message, Oneof};
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -7,14 +9,16 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
+use crate::turns::Outcome;
+
 /// How long the lease lives, in seconds: longer than any bench.
 const LEASE: i64 = 3_600;
 
 /// A lease, and pairs of a transaction and a deletion under it.
 #[derive(Debug)]
 pub struct RawEtcd {
-    channel: Channel,
-    lease: i64,
+    pub(crate) channel: Channel,
+    pub(crate) lease: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -30,36 +34,55 @@ struct Granted {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Put {
+pub(crate) struct Put {
     #[prost(bytes = "vec", tag = "1")]
-    key: Vec<u8>,
+    pub(crate) key: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
     #[prost(int64, tag = "3")]
-    lease: i64,
+    pub(crate) lease: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Delete {
+pub(crate) struct Delete {
     #[prost(bytes = "vec", tag = "1")]
-    key: Vec<u8>,
+    pub(crate) key: Vec<u8>,
+}
+
+/// What a range of keys is asked for with.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Range {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) range_end: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    pub(crate) limit: i64,
+    #[prost(int32, tag = "5")]
+    pub(crate) sort_order: i32,
+    #[prost(int32, tag = "6")]
+    pub(crate) sort_target: i32,
+    #[prost(int64, tag = "13")]
+    pub(crate) max_create_revision: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Op {
-    #[prost(oneof = "Kind", tags = "2")]
-    kind: Option<Kind>,
+pub(crate) struct Op {
+    #[prost(oneof = "Kind", tags = "1, 2")]
+    pub(crate) kind: Option<Kind>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-enum Kind {
+pub(crate) enum Kind {
+    #[prost(message, tag = "1")]
+    Range(Range),
     #[prost(message, tag = "2")]
     Put(Put),
 }
 
 /// The key's create revision is 0: it is not there.
 #[derive(Clone, PartialEq, Message)]
-struct Absent {
+pub(crate) struct Absent {
     #[prost(int32, tag = "2")]
     target: i32,
     #[prost(bytes = "vec", tag = "3")]
@@ -69,11 +92,11 @@ struct Absent {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Txn {
+pub(crate) struct Txn {
     #[prost(message, repeated, tag = "1")]
-    compare: Vec<Absent>,
+    pub(crate) compare: Vec<Absent>,
     #[prost(message, repeated, tag = "2")]
-    success: Vec<Op>,
+    pub(crate) success: Vec<Op>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -83,15 +106,24 @@ struct Done {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Nothing {}
+pub(crate) struct Nothing {}
 
 impl RawEtcd {
     /// Connects to the member at `host:port`, and takes a lease.
     ///
     /// # Errors
     /// What the driver or etcd says.
-    pub async fn connect(host: &str) -> Result<Self, Box<dyn std::error::Error>> {
-        let channel = Endpoint::from_shared(format!("http://{host}"))?.tcp_nodelay(true).connect().await?;
+    pub async fn connect(host: &str) -> Outcome<Self> {
+        // As the engine connects.
+        let endpoint = Endpoint::from_shared(format!("http://{host}"))?
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(Duration::from_secs(10))
+            .keep_alive_while_idle(true);
+        Self::over(endpoint.connect().await?).await
+    }
+
+    /// Takes another lease over a connection that is there.
+    pub(crate) async fn over(channel: Channel) -> Outcome<Self> {
         let mut raw = Self { channel, lease: 0 };
         let granted: Granted = raw.ask("/etcdserverpb.Lease/LeaseGrant", Grant { ttl: LEASE }).await?;
         raw.lease = granted.id;
@@ -102,11 +134,10 @@ impl RawEtcd {
     ///
     /// # Errors
     /// What etcd says.
-    pub async fn pair(&self, number: usize) -> Result<(), Status> {
+    pub async fn pair(&self, number: u32) -> Result<(), Status> {
         let key = format!("raw/orders/{number}/0123456789abcdef").into_bytes();
         let put = Put { key: key.clone(), value: b"alice@web-1:4711".to_vec(), lease: self.lease };
-        let absent = Absent { target: 1, key: key.clone(), create_revision: Some(0) };
-        let txn = Txn { compare: vec![absent], success: vec![Op { kind: Some(Kind::Put(put)) }] };
+        let txn = Txn { compare: vec![absent(&key)], success: vec![Op { kind: Some(Kind::Put(put)) }] };
         let done: Done = self.ask("/etcdserverpb.KV/Txn", txn).await?;
         if !done.succeeded {
             return Err(Status::already_exists("the key of the bench is there"));
@@ -115,7 +146,7 @@ impl RawEtcd {
         Ok(())
     }
 
-    async fn ask<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Status>
+    pub(crate) async fn ask<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Status>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -125,4 +156,9 @@ impl RawEtcd {
         let answer = grpc.unary(Request::new(request), PathAndQuery::from_static(path), ProstCodec::default()).await?;
         Ok(answer.into_inner())
     }
+}
+
+/// The key is not there.
+pub(crate) fn absent(key: &[u8]) -> Absent {
+    Absent { target: 1, key: key.to_vec(), create_revision: Some(0) }
 }

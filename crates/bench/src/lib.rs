@@ -2,9 +2,14 @@
 //!
 //! Times on a busy machine are noisy, so ratios count: `cargo run --release -p lockhouse-bench --example ratio` lets
 //! ours and the raw engine take turns in short rounds, and prints the ratio of their medians; `--example redis` does
-//! the same for Redis. `cargo bench -p lockhouse-bench` has the figures one by one.
+//! the same for Redis. `--example etcd` and `--example zookeeper` start a server of their own, and measure hand-overs
+//! beside those of others as well. `cargo bench -p lockhouse-bench` has the figures one by one.
 
 mod etcd;
+mod go_mutex;
+mod handover;
+mod server;
+mod turns;
 
 use std::path::Path;
 
@@ -12,6 +17,10 @@ use lockhouse::{Locks, Result};
 use rusqlite::{Connection, params};
 
 pub use crate::etcd::RawEtcd;
+pub use crate::go_mutex::GoMutex;
+pub use crate::handover::{CONTENDERS, CONTEST, Handed, Referee, contest, our_turn};
+pub use crate::server::Server;
+pub use crate::turns::{Compared, Outcome, in_turns};
 
 /// The least that SQLite itself needs for a lock: a row inserted in one write transaction and deleted in the next, with
 /// the settings that the embedded engine uses.
@@ -58,6 +67,18 @@ impl RawSqlite {
 pub async fn pair(locks: &Locks) -> Result<()> {
     let guard = locks.mutex("orders/42").lock().await?;
     guard.release().await?;
+    Ok(())
+}
+
+/// So many uncontended pairs of one task, each task on a name of its own.
+///
+/// # Errors
+/// What the engine says.
+pub async fn ours(locks: Locks, task: u32, pairs: u32) -> Outcome<()> {
+    let mutex = locks.mutex(format!("orders/{task}"));
+    for _ in 0..pairs {
+        mutex.lock().await?.release().await?;
+    }
     Ok(())
 }
 
