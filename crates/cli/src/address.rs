@@ -84,6 +84,11 @@ impl Address {
         })
     }
 
+    /// The statements that create what the engine needs, where it may not create it itself.
+    pub(crate) fn statements(&self) -> Option<String> {
+        lockhouse::statements(&self.url).ok().flatten()
+    }
+
     /// The URL without its credentials, for people.
     pub(crate) fn shown(&self) -> String {
         EngineUrl::parse(&self.url).map_or_else(|_| "an engine".to_owned(), |url| url.to_string())

@@ -13,6 +13,8 @@ pub(crate) struct Complaint {
     pub(crate) exit: Exit,
     what: String,
     help: Option<String>,
+    /// What the library calls it, if it comes from there.
+    kind: Option<Kind>,
 }
 
 /// The result of everything that can end in a complaint.
@@ -20,7 +22,7 @@ pub(crate) type Outcome<T> = Result<T, Complaint>;
 
 impl Complaint {
     pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Self { exit, what: what.into(), help: None }
+        Self { exit, what: what.into(), help: None, kind: None }
     }
 
     pub(crate) fn usage(what: impl Into<String>) -> Self {
@@ -34,6 +36,11 @@ impl Complaint {
     /// What is wrong.
     pub(crate) fn what(&self) -> &str {
         &self.what
+    }
+
+    /// Whether the engine refuses us: credentials, rights, something that somebody else has to create.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.kind == Some(Kind::Denied)
     }
 
     /// What to try.
@@ -102,7 +109,8 @@ impl From<Error> for Complaint {
             Kind::Conflict => None,
             _ => error.advice(),
         };
-        Self::new(exit, format!("{error:#}")).help(advice.unwrap_or(otherwise))
+        let complaint = Self::new(exit, format!("{error:#}")).help(advice.unwrap_or(otherwise));
+        Self { kind: Some(error.kind()), ..complaint }
     }
 }
 

@@ -28,7 +28,15 @@ struct Measured {
 pub(crate) async fn doctor(here: &Here, args: Doctor) -> Outcome<Exit> {
     let address = here.address(args.url.as_deref())?;
     let started = Instant::now();
-    let locks = here.connect_to(&address).await?;
+    let locks = match here.connect_to(&address).await {
+        Ok(locks) => locks,
+        Err(complaint) => {
+            if let Some(statements) = address.statements().filter(|_| complaint.is_refusal()) {
+                print(format!("-- What {} needs, for somebody who may create it:\n{statements}", address.shown()))?;
+            }
+            return Err(complaint);
+        }
+    };
     let connect = started.elapsed();
     let (round_trip, pair) = measure(&locks).await?;
     let before = wall_clock();

@@ -79,7 +79,7 @@ pub fn connector(url: &str) -> Result<impl Connector> {
         #[cfg(feature = "mysql")]
         "mysql" | "mariadb" => crate::databases::mysql(&url)?,
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => crate::databases::postgres(&url)?,
+        "postgres" | "postgresql" => crate::postgres::connector(&url)?,
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => return Ok(Addressed { inner: crate::etcd::connector(&url)?, prefix: String::new() }),
         #[cfg(feature = "zookeeper")]
@@ -94,6 +94,20 @@ pub fn connector(url: &str) -> Result<impl Connector> {
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })
+}
+
+/// The statements that create what an engine keeps in a database, if its URL says that it may not create it itself
+/// (`?create=no`): for somebody who may.
+///
+/// # Errors
+/// As [`connector`].
+pub fn statements(url: &str) -> Result<Option<String>> {
+    let url = EngineUrl::parse(url)?;
+    match url.scheme() {
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => crate::postgres::statements(&url),
+        _ => Ok(None),
+    }
 }
 
 fn unknown(scheme: &str) -> Error {

@@ -1,12 +1,16 @@
 //! From a URL to the engines that keep their lines in a database's tables.
 
+#[cfg(feature = "mysql")]
 use std::sync::Arc;
 
-use lockhouse_core::{Connector, Error, Kind, Result};
+#[cfg(feature = "mysql")]
+use lockhouse_core::Connector;
+use lockhouse_core::{Error, Kind, Result};
 
 use crate::url::EngineUrl;
 
-/// The options that both have.
+/// The options that it has.
+#[cfg(feature = "mysql")]
 const OPTIONS: &[&str] = &["prefix", "hold", "table", "create"];
 
 #[cfg(feature = "mysql")]
@@ -18,16 +22,8 @@ pub(crate) fn mysql(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
     Ok(Arc::new(mysql.create(create(url)?)))
 }
 
-#[cfg(feature = "postgres")]
-pub(crate) fn postgres(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
-    url.only(OPTIONS)?;
-    hold(url)?;
-    let postgres = lockhouse_postgres::Postgres::at(url.rest())?;
-    let postgres = url.option("table").map_or(Ok(postgres.clone()), |base| postgres.table(base))?;
-    Ok(Arc::new(postgres.create(create(url)?)))
-}
-
 /// How a lock is held: by a lease, which is the only way yet.
+#[cfg(feature = "mysql")]
 fn hold(url: &EngineUrl) -> Result<()> {
     match url.option("hold") {
         None | Some("lease") => Ok(()),
@@ -39,7 +35,7 @@ fn hold(url: &EngineUrl) -> Result<()> {
 }
 
 /// Whether tables that are not there may be created, which they may unless the URL says no.
-fn create(url: &EngineUrl) -> Result<bool> {
+pub(crate) fn create(url: &EngineUrl) -> Result<bool> {
     match url.option("create") {
         None | Some("yes") => Ok(true),
         Some("no") => Ok(false),

@@ -20,11 +20,13 @@ mod connect;
 mod databases;
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 mod url;
 
-pub use connect::{connect, connector, schemes};
+pub use connect::{connect, connector, schemes, statements};
 pub use lockhouse_core::*;
 pub use url::EngineUrl;
 

@@ -54,7 +54,10 @@ fn table() -> String {
     let redlock = lockhouse_redis::Redlock::at("//a,b,c").unwrap().guarantees();
     write!(table, "{}", row("redlock://host,host,host", &redlock)).unwrap();
     write!(table, "{}", row("mysql://host/db", &lockhouse_mysql::Mysql::guarantees())).unwrap();
-    write!(table, "{}", row("postgres://host/db", &lockhouse_postgres::Postgres::guarantees())).unwrap();
+    let postgres = lockhouse_postgres::Postgres::at("//host/db").unwrap();
+    write!(table, "{}", row("postgres://host/db", &postgres.guarantees())).unwrap();
+    let held = postgres.hold(lockhouse_postgres::Hold::Session).guarantees();
+    write!(table, "{}", row("postgres://host/db?hold=session, ?hold=row", &held)).unwrap();
     write!(table, "{}", row("etcd://h1,h2,h3", &lockhouse_etcd::Etcd::guarantees(3))).unwrap();
     let zookeeper = lockhouse_zookeeper::ZooKeeper::guarantees();
     write!(table, "{}", row("zookeeper://host,…/root", &zookeeper)).unwrap();

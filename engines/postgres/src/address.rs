@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use lockhouse_core::{Error, Kind, Result};
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
 
 use crate::error::ENGINE;
 
@@ -60,7 +59,6 @@ impl Address {
             .dbname(&self.database)
             .user(&self.user)
             .application_name("lockhouse")
-            .ssl_mode(SslMode::Disable)
             .connect_timeout(LONGEST_CONNECT)
             .keepalives(true)
             .keepalives_idle(idle)

@@ -1,10 +1,10 @@
 //! What keeps other programs out while a claim has its lock: one bolt, from before it is shut until it is open again.
 //!
-//! The line in the tables decides which of our claims has a lock, and its lease ends it. The bolt is for everybody else: an
-//! advisory lock or a locked row. Each has a task of its own on the keeper's runtime, so that a request which is dropped
-//! or a runtime which is blocked leaves no bolt that nobody knows of.
+//! The line in the tables decides which of our claims has a lock, and its lease ends it. The bolt is for everybody else:
+//! an advisory lock or a locked row. Each has a task of its own on the keeper's runtime, so that a request which is
+//! dropped or a runtime which is blocked leaves no bolt that nobody knows of.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockhouse_core::{Clock, Moment, Name};
@@ -12,7 +12,7 @@ use rand::Rng;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::error::Fault;
+use crate::error::{Fault, reason};
 use crate::holding::Holding;
 use crate::links::Grip;
 use crate::way::Way;
@@ -59,6 +59,8 @@ pub(crate) struct Bolt {
     pub(crate) way: Arc<dyn Way>,
     pub(crate) orders: watch::Receiver<Order>,
     pub(crate) phase: watch::Sender<Phase>,
+    /// What stood in the way last.
+    pub(crate) trouble: Arc<Mutex<Option<String>>>,
 }
 
 /// Why a bolt is not held on to.
@@ -115,7 +117,10 @@ impl Bolt {
                         self.phase.send_replace(Phase::Busy);
                     }
                 }
-                Err(fault) => tracing::debug!(?fault, name = %self.name, "trying again to hold a lock"),
+                Err(fault) => {
+                    tracing::debug!(?fault, name = %self.name, "trying again to hold a lock");
+                    *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason(&fault));
+                }
             }
             if !again
                 && tries >= TRIES

@@ -1,4 +1,5 @@
-//! The contract, kept by the line in the tables and, against other programs, by a bolt for each claim that has its turn.
+//! The contract, kept by the line in the tables and, against other programs, by a bolt for each claim that has its
+//! turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +77,8 @@ impl Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt and leaves the line. Both at once: whoever is next comes later than the one, and waits for the other.
+    /// Opens the bolt and leaves the line. Both at once: whoever is next comes later than the one, and waits for the
+    /// other.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
         let limit = patience_for(claim.ttl * 3 / 4);
         let (opened, withdrawal) = tokio::join!(self.bolts.open(&claim.id, limit), Server::withdraw(&self.line, claim));
@@ -125,7 +127,11 @@ impl Engine for Bolted {
     }
 
     async fn checkup(&self) -> Result<Checkup> {
-        Engine::checkup(&self.line).await
+        let Silence(silence) = self.silence;
+        let by = if self.hold == Hold::Row { "a row, with a connection for each" } else { "a session" };
+        let ends = format!("by {by}; a silent connection is ended after {silence:?}");
+        let checkup = Engine::checkup(&self.line).await?.fact("held", ends);
+        Ok(checkup.fact("longest lease", format!("{:?}", self.longest_lease())))
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {

@@ -16,7 +16,8 @@ use crate::error::Fault;
 use crate::holding::Holding;
 use crate::way::Way;
 
-/// The bolts of a client. Their tasks run where it was made, and end when it is dropped: the server opens what is shut then.
+/// The bolts of a client. Their tasks run where it was made, and end when it is dropped: the server opens what is shut
+/// then.
 #[derive(Debug)]
 pub(crate) struct Bolts {
     way: Arc<dyn Way>,
@@ -30,6 +31,7 @@ struct Entry {
     token: u64,
     orders: watch::Sender<Order>,
     phase: watch::Receiver<Phase>,
+    trouble: Arc<Mutex<Option<String>>>,
 }
 
 /// There is nothing to clear away below this.
@@ -83,7 +85,10 @@ impl Bolts {
         let settled = match timeout(limit, settled).await {
             Ok(Ok(settled)) => settled.clone(),
             Ok(Err(_)) => return Err(Error::new(Kind::Closed, "this client was closed").unknown().into()),
-            Err(_) => return Err(Fault::Silence(limit)),
+            Err(_) => {
+                let trouble = entry.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                return Err(Fault::Unheld(limit, trouble));
+            }
         };
         match settled {
             // What was asked just now was answered just now.
@@ -161,13 +166,14 @@ impl Bolts {
         }
         let (orders, ordered) = watch::channel(Order { wanted: true, shared, until });
         let (phase, seen) = watch::channel(Phase::Taking);
-        let entry = Entry { token, orders, phase: seen };
+        let trouble = Arc::default();
+        let entry = Entry { token, orders, phase: seen, trouble: Arc::clone(&trouble) };
         if entries.len() >= FEW && entries.len().is_power_of_two() {
             // Nobody asked for them again after their leases were over.
             entries.retain(|_, entry| !matches!(*entry.phase.borrow(), Phase::Open));
         }
         entries.insert(claim.id, entry.clone());
-        let bolt = Bolt { name: claim.name.clone(), way: Arc::clone(&self.way), orders: ordered, phase };
+        let bolt = Bolt { name: claim.name.clone(), way: Arc::clone(&self.way), orders: ordered, phase, trouble };
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(bolt.live(), &self.runtime);

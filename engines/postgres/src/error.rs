@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     Asking(tokio_postgres::Error),
     /// It was sent, and no answer came within this time.
     Silence(Duration),
+    /// A claim had its turn, and no connection could be had within this time to hold its lock by; why, if it is known.
+    Unheld(Duration, Option<String>),
     /// The answer is none that our statements give.
     Answer(String),
     /// Told in full where it was found.
@@ -64,6 +66,13 @@ pub(crate) fn explain(fault: Fault, server: &str) -> Error {
         Fault::Silence(limit) => Error::new(Kind::TimedOut, format!("{server} did not answer within {limit:?}"))
             .unknown()
             .help("see whether the server is overloaded or the network is slow"),
+        Fault::Unheld(limit, reason) => {
+            let what = format!("no connection to {server} could hold the lock within {limit:?}");
+            Error::new(Kind::TimedOut, what)
+                .unknown()
+                .because(reason.unwrap_or_else(|| "it does not answer".into()))
+                .help("see whether the server takes more connections, and whether the account may do what locks need")
+        }
         Fault::Answer(what) => {
             Error::new(Kind::Corrupt, format!("{server} gave an answer that is none of ours: {what}"))
                 .unknown()
@@ -132,6 +141,19 @@ fn unreachable(what: &str) -> Error {
 fn rights(server: &str) -> Error {
     Error::new(Kind::Denied, format!("{server} does not permit what locks need"))
         .help("grant the rights that engines/postgres/README.md lists, or give ?table=schema.name of your own")
+}
+
+/// Why a request got no answer, in a few words.
+pub(crate) fn reason(fault: &Fault) -> String {
+    match fault {
+        Fault::Connecting(Unconnected::Refused(error)) => message(error),
+        Fault::Asking(error) => message(error),
+        Fault::Connecting(Unconnected::Slow) => "connecting took too long".into(),
+        Fault::NoConnection(limit) | Fault::Silence(limit) => format!("no answer within {limit:?}"),
+        Fault::Unheld(_, reason) => reason.clone().unwrap_or_default(),
+        Fault::Answer(what) => what.clone(),
+        Fault::Told(error) => error.to_string(),
+    }
 }
 
 /// What the server says in its own words, without the driver's around it.

@@ -9,20 +9,21 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use crate::address::LONGEST_CONNECT;
+use crate::dial::Dial;
 use crate::error::{Fault, Unconnected, breaks_connection};
 use crate::hold::Silence;
 use crate::pool::Value;
 use crate::tables::sql;
 
-/// How long one statement waits for a lock that somebody else has. Then it asks anew: while a statement runs, the server
-/// does not notice that its client is silent, and cannot clean up what others delete.
+/// How long one statement waits for a lock that somebody else has. Then it asks anew: while a statement runs, the
+/// server does not notice that its client is silent, and cannot clean up what others delete.
 const WAITS: Duration = Duration::from_secs(1);
 
-/// A connection that holds locks. Many may ask on it at once. It is tried regularly, ends when it is dropped, and whoever
-/// holds something by it is told when it breaks.
+/// A connection that holds locks. Many may ask on it at once. It is tried regularly, ends when it is dropped, and
+/// whoever holds something by it is told when it breaks.
 ///
 /// It lives on the runtime on which it was made: the keeper's.
 pub(crate) struct Holding {
@@ -38,12 +39,11 @@ pub(crate) struct Holding {
 
 impl Holding {
     /// Connects, and has the server end the connection when it is silent for so long.
-    pub(crate) async fn connect(config: &Config, silence: Silence) -> Result<Arc<Self>, Fault> {
+    pub(crate) async fn connect(dial: &Dial, silence: Silence) -> Result<Arc<Self>, Fault> {
         let label = format!("lockhouse holding {:016x}", rand::random::<u64>());
-        let mut config = config.clone();
-        config.application_name(&label);
+        let dial = dial.named(&label);
         let connecting = async {
-            let (client, connection) = config.connect(NoTls).await?;
+            let (client, connection) = dial.connect().await?;
             let (broken, mut tasks) = (watch::Sender::new(false), JoinSet::new());
             let gone = broken.clone();
             tasks.spawn(async move {
@@ -107,8 +107,8 @@ impl Holding {
         }
     }
 
-    /// Whether the server answers within this time, or the longest that an answer may take: then everything that is held
-    /// by this connection is.
+    /// Whether the server answers within this time, or the longest that an answer may take: then everything that is
+    /// held by this connection is.
     pub(crate) async fn answers(&self, within: Duration) -> bool {
         let limit = within.min(self.silence.longest_answer());
         matches!(timeout(limit, self.client.check_connection()).await, Ok(Ok(())))

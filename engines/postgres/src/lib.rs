@@ -7,6 +7,7 @@ mod bolts;
 mod cells;
 mod checkup;
 mod chores;
+mod dial;
 mod engine;
 mod error;
 mod gate;
@@ -21,6 +22,7 @@ mod server;
 mod session;
 mod survey;
 mod tables;
+mod tls;
 mod way;
 
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -33,6 +35,7 @@ use lockhouse_core::{ClockWatch, Connector, Engine, Error, Guarantees, Kind, Res
 use crate::address::Address;
 use crate::bolted::Bolted;
 use crate::bolts::Bolts;
+use crate::dial::Dial;
 use crate::error::ENGINE;
 pub use crate::hold::Hold;
 use crate::hold::{DEFAULT_ROWS, DEFAULT_SILENCE, LEAST_SILENCE, Silence};
@@ -41,6 +44,7 @@ use crate::row::Rows;
 use crate::server::{Parts, Server};
 use crate::session::Session;
 use crate::tables::Tables;
+pub use crate::tls::Tls;
 use crate::way::Way;
 
 /// So many connections wait for other programs at a time, where locks are held by sessions. The others poll.
@@ -58,6 +62,7 @@ const WAITING: usize = 1;
 #[derive(Debug, Clone)]
 pub struct Postgres {
     address: Address,
+    dial: Dial,
     tables: Tables,
     create: bool,
     hold: Hold,
@@ -78,8 +83,10 @@ impl Postgres {
     /// # Errors
     /// [`Kind::Invalid`] for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
+        let address = Address::parse(address)?;
         Ok(Self {
-            address: Address::parse(address)?,
+            dial: Dial::to(&address, None)?,
+            address,
             tables: Tables::default(),
             create: true,
             hold: Hold::Lease,
@@ -89,6 +96,15 @@ impl Postgres {
             kept: Arc::default(),
             backend: Arc::default(),
         })
+    }
+
+    /// Encrypts every connection, and makes sure of the server: they are not encrypted unless said.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] when a certificate is none.
+    pub fn encrypted(mut self, tls: &Tls) -> Result<Self> {
+        self.dial = Dial::to(&self.address, Some(tls))?;
+        Ok(self)
     }
 
     /// What the names of all tables and functions begin with, instead of `lockhouse`; with a schema and a dot before
@@ -166,7 +182,7 @@ impl Postgres {
         Server::new(Parts {
             side,
             hold: self.hold,
-            config: self.address.config(),
+            dial: self.dial.clone(),
             channel: format!("lockhouse_{:016x}", rand::random::<u64>()),
             tables: self.tables.clone(),
             kept: Arc::clone(&self.kept),
@@ -183,7 +199,7 @@ impl Postgres {
             return bolts;
         }
         let own = if self.hold == Hold::Row { self.rows } else { WAITING };
-        let links = Links::new(self.address.config(), self.silence, own);
+        let links = Links::new(self.dial.clone(), self.silence, own);
         let way: Arc<dyn Way> = match self.hold {
             Hold::Row => Arc::new(Rows::new(links, &self.tables)),
             Hold::Session | Hold::Lease => Arc::new(Session::new(links, &self.tables)),

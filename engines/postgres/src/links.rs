@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_postgres::Config;
 use tokio_postgres::types::Type;
 
+use crate::dial::Dial;
 use crate::error::Fault;
 use crate::hold::Silence;
 use crate::holding::Holding;
@@ -17,7 +17,7 @@ const SPARE: usize = 2;
 
 /// The connections by which a client holds locks.
 pub(crate) struct Links {
-    config: Config,
+    dial: Dial,
     silence: Silence,
     /// Held by whoever connects; the others wait for the outcome.
     shared: tokio::sync::Mutex<Option<Arc<Holding>>>,
@@ -36,9 +36,9 @@ pub(crate) struct Grip {
 impl Links {
     /// Connections to a server that ends them when they are silent for so long: one that is shared, and so many others.
     /// None is made yet.
-    pub(crate) fn new(config: Config, silence: Silence, own: usize) -> Self {
+    pub(crate) fn new(dial: Dial, silence: Silence, own: usize) -> Self {
         let own = Arc::new(Semaphore::new(own));
-        Self { config, silence, shared: tokio::sync::Mutex::default(), own, spare: Mutex::default() }
+        Self { dial, silence, shared: tokio::sync::Mutex::default(), own, spare: Mutex::default() }
     }
 
     /// The one that many share. Nothing that waits may be asked on it.
@@ -46,7 +46,7 @@ impl Links {
         let mut shared = self.shared.lock().await;
         let link = match shared.as_ref().filter(|link| !link.is_broken()) {
             Some(link) => Arc::clone(link),
-            None => Arc::clone(shared.insert(Holding::connect(&self.config, self.silence).await?)),
+            None => Arc::clone(shared.insert(Holding::connect(&self.dial, self.silence).await?)),
         };
         Ok(Grip { link, own: None })
     }
@@ -57,7 +57,7 @@ impl Links {
         let spare = self.take_spare();
         let link = match spare {
             Some(link) => link,
-            None => Holding::connect(&self.config, self.silence).await?,
+            None => Holding::connect(&self.dial, self.silence).await?,
         };
         Ok(Some(Grip { link, own: Some(permit) }))
     }
@@ -76,7 +76,8 @@ impl Links {
         }
     }
 
-    /// A connection broke, for us. Ends it at the server as well, which may not know yet: nobody gets what it held before.
+    /// A connection broke, for us. Ends it at the server as well, which may not know yet: nobody gets what it held
+    /// before.
     pub(crate) async fn end(&self, ghost: &Holding) -> Result<(), Fault> {
         let shared = self.shared().await?;
         shared.link.ask(sql!("ask/end_ghost"), &[(&ghost.label(), Type::TEXT)]).await.map(drop)

@@ -10,9 +10,10 @@ use lockhouse_core::{Clock, Moment, Notices};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 use crate::address::LONGEST_CONNECT;
+use crate::dial::Dial;
 use crate::error::{Fault, Unconnected};
 
 /// Nothing is ever asked for on this connection, so nobody would notice that it is gone: it is tried this often.
@@ -22,7 +23,7 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 
 /// Listens for one client.
 pub(crate) struct Listener {
-    config: Config,
+    dial: Dial,
     channel: String,
     notices: Arc<Notices>,
     /// Held by whoever connects; the others wait for the outcome.
@@ -38,8 +39,8 @@ struct Ear {
 
 impl Listener {
     /// A listener for these waiters. It does not listen yet.
-    pub(crate) fn new(config: Config, channel: String, notices: Arc<Notices>) -> Self {
-        Self { config, channel, notices, ear: Mutex::default() }
+    pub(crate) fn new(dial: Dial, channel: String, notices: Arc<Notices>) -> Self {
+        Self { dial, channel, notices, ear: Mutex::default() }
     }
 
     /// The channel on which the server tells this client.
@@ -62,7 +63,7 @@ impl Listener {
     }
 
     async fn listen(&self) -> Result<Ear, Unconnected> {
-        let (client, mut connection) = self.config.connect(NoTls).await?;
+        let (client, mut connection) = self.dial.connect().await?;
         let deaf = Arc::new(AtomicBool::new(false));
         let mut tasks = JoinSet::new();
         let gone = Gone { deaf: Arc::clone(&deaf), notices: Arc::clone(&self.notices) };

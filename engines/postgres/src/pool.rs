@@ -13,9 +13,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use crate::address::LONGEST_CONNECT;
+use crate::dial::Dial;
 use crate::error::{Fault, Unconnected, breaks_connection};
 use crate::tables::sql;
 
@@ -36,9 +37,9 @@ pub(crate) struct Link {
 
 impl Link {
     /// Connects, makes the settings of ours, and does what makes it ready.
-    async fn connect(config: &Config, warm: &str) -> Result<Self, Unconnected> {
+    async fn connect(dial: &Dial, warm: &str) -> Result<Self, Unconnected> {
         let connecting = async {
-            let (client, connection) = config.connect(NoTls).await?;
+            let (client, connection) = dial.connect().await?;
             let mut driver = JoinSet::new();
             driver.spawn(async move {
                 if let Err(error) = connection.await {
@@ -80,7 +81,7 @@ pub(crate) struct Pool {
 }
 
 struct Shared {
-    config: Config,
+    dial: Dial,
     most: usize,
     /// What makes a connection ready.
     warm: String,
@@ -109,8 +110,8 @@ struct Borrowed<'a> {
 
 impl Pool {
     /// At most so many connections to a server. None is made yet.
-    pub(crate) fn new(config: Config, most: usize, warm: String) -> Self {
-        let shared = Shared { config, most, warm, state: Mutex::default(), changed: Notify::new() };
+    pub(crate) fn new(dial: Dial, most: usize, warm: String) -> Self {
+        let shared = Shared { dial, most, warm, state: Mutex::default(), changed: Notify::new() };
         Self { shared: Arc::new(shared), connecting: Mutex::default() }
     }
 
@@ -144,7 +145,7 @@ impl Pool {
 
     /// A connection for somebody who does more than ask. It is not made ready: there may be no tables yet.
     pub(crate) async fn link(&self) -> Result<Link, Fault> {
-        Link::connect(&self.shared.config, "").await.map_err(Fault::Connecting)
+        Link::connect(&self.shared.dial, "").await.map_err(Fault::Connecting)
     }
 
     /// Takes in a connection that was made apart.
@@ -183,7 +184,7 @@ impl Pool {
         while connecting.try_join_next().is_some() {}
         let shared = Arc::clone(&self.shared);
         connecting.spawn(async move {
-            let connected = Link::connect(&shared.config, &shared.warm).await;
+            let connected = Link::connect(&shared.dial, &shared.warm).await;
             let mut state = shared.state();
             state.connecting = false;
             match connected {

@@ -91,7 +91,7 @@ async fn migrate(link: &mut Link, tables: &Tables) -> Result<(), Fault> {
 
 fn missing(tables: &Tables) -> Fault {
     Error::new(Kind::Denied, format!("the tables {tables} are not there, or of an older version, and ?create=no"))
-        .help("have the statements of Postgres::ddl() run by somebody with the right to, or leave ?create=no out")
+        .help("have the statements that lockhouse doctor prints run by somebody who may, or leave ?create=no out")
         .into()
 }
 

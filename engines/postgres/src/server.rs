@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
 use crate::chores::Chores;
+use crate::dial::Dial;
 use crate::error::{Fault, explain};
 use crate::gate::Gates;
 use crate::hold::Hold;
@@ -45,7 +46,7 @@ pub(crate) struct Server {
 pub(crate) struct Parts {
     pub(crate) side: Side,
     pub(crate) hold: Hold,
-    pub(crate) config: tokio_postgres::Config,
+    pub(crate) dial: Dial,
     pub(crate) channel: String,
     pub(crate) tables: Tables,
     pub(crate) kept: Arc<ClockWatch>,
@@ -55,15 +56,15 @@ pub(crate) struct Parts {
 impl Server {
     /// A side of a client. Nothing is sent yet.
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { side, hold, config, channel, tables, kept, name } = parts;
+        let Parts { side, hold, dial, channel, tables, kept, name } = parts;
         let statements = Arc::new(Statements::about(&tables, hold));
         // With the one that listens, and those that hold, eight at most for each client.
         let front = if hold == Hold::Lease { 5 } else { 3 };
         let (most, keeps) = if side == Side::Keeper { (2, true) } else { (front, false) };
         let notices = Arc::new(Notices::default());
-        let pool = Arc::new(Pool::new(config.clone(), most, statements.warm.clone()));
+        let pool = Arc::new(Pool::new(dial.clone(), most, statements.warm.clone()));
         let chores = keeps.then(|| Chores::begin(Arc::clone(&pool), Arc::clone(&statements)));
-        let listener = Listener::new(config, channel, Arc::clone(&notices));
+        let listener = Listener::new(dial, channel, Arc::clone(&notices));
         Self { pool, tables, statements, listener, notices, gates: Gates::default(), kept, chores, name }
     }
 

@@ -1,7 +1,7 @@
 //! Held by a session: an advisory lock of the database.
 //!
-//! All locks of a client are had by one connection, on which nothing ever waits. Who has to wait for another program does
-//! so on one of its own, and holds the lock by that.
+//! All locks of a client are had by one connection, on which nothing ever waits. Who has to wait for another program
+//! does so on one of its own, and holds the lock by that.
 
 use async_trait::async_trait;
 use lockhouse_core::Name;

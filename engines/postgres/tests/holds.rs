@@ -128,6 +128,19 @@ async fn no_more_rows_are_held_than_there_are_connections_for() {
     two.release().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_may_not_lock_rows_is_told_so() {
+    let server = Server::start(&[]);
+    Locks::new(postgres(&server.address(), Hold::Row)).await.unwrap();
+    let grant = "CREATE ROLE nobody LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON lockhouse_locks, lockhouse_claims, \
+                 lockhouse_cells TO nobody; GRANT SELECT, UPDATE ON lockhouse_version TO nobody";
+    tell(&server.address(), grant).await;
+    let address = format!("//nobody@127.0.0.1:{}/postgres", server.port());
+    let locks = Locks::new(postgres(&address, Hold::Row).create(false)).await.unwrap();
+    let error = locks.mutex("x").ttl(Duration::from_secs(1)).try_lock().await.unwrap_err();
+    assert!(format!("{error:#}").contains("permission denied for table lockhouse_rows"), "{error:#}");
+}
+
 /// Each client locks each of some names that nobody has used before, in an order of its own, and counts.
 async fn new_names(hold: Hold) {
     const CLIENTS: usize = 32;

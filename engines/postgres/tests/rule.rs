@@ -4,8 +4,9 @@ mod servers;
 
 use lockhouse_core::line::{Room, granted, place_among};
 use lockhouse_core::{Claim, Patience, Renewal, Standing, Withdrawal};
+use lockhouse_testkit::{Sides, claim as claim_on};
 use proptest::prelude::*;
-use servers::{Client, client, shared, tell};
+use servers::{client, shared, tell};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -112,7 +113,7 @@ impl Model {
     }
 }
 
-async fn check(clients: &[Client], model: &Model) -> Result<(), TestCaseError> {
+async fn check(clients: &[Sides], model: &Model) -> Result<(), TestCaseError> {
     let lines = clients[0].keeper.survey(&model.name).await.unwrap();
     let places = lines.first().map(|line| line.places.as_slice()).unwrap_or_default();
     prop_assert_eq!(places.len(), model.len());
@@ -152,8 +153,8 @@ fn same(standing: Standing, at: Option<usize>, newest: u64) -> Result<u64, TestC
 }
 
 /// Somebody comes by: a claim on the same name that is refused, or taken back at once.
-async fn come_by(client: &Client, name: &str, capacity: u32) {
-    let passer = Claim { capacity, patience: Patience::None, priority: -9, ..servers::claim(name) };
+async fn come_by(client: &Sides, name: &str, capacity: u32) {
+    let passer = Claim { capacity, patience: Patience::None, priority: -9, ..claim_on(name) };
     client.front.claim(&passer).await.unwrap();
     client.front.withdraw(&passer).await.unwrap();
 }
@@ -166,7 +167,7 @@ async fn run(capacity: u32, steps: Vec<Step>) -> Result<(), TestCaseError> {
     for step in steps {
         match step {
             Step::Claim { by, weight, priority, patience } => {
-                let claim = Claim { weight, capacity, priority, patience, ..servers::claim(&name) };
+                let claim = Claim { weight, capacity, priority, patience, ..claim_on(&name) };
                 let standing = clients[by].front.claim(&claim).await.unwrap();
                 newest = same(standing, model.join(&claim), newest)?;
             }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select};
-use lockhouse_core::{Claim, Connector, Kind, Locks, Renewal, Side, Standing, Withdrawal, Write, Written};
+use lockhouse_core::{Checkup, Claim, Connector, Kind, Locks, Renewal, Side, Standing, Withdrawal, Write, Written};
 use lockhouse_postgres::Postgres;
-use servers::{Pooler, Server, claim, client, shared, table, tell};
+use lockhouse_testkit::claim;
+use servers::{Pooler, Server, client, shared, table, tell};
 
 fn token(standing: Standing) -> u64 {
     match standing {
@@ -191,7 +192,7 @@ async fn a_thousand_waiters_need_no_more_than_eight_connections() {
 async fn a_replica_is_refused_with_the_reason() {
     let primary = Server::start(&[]);
     client(&primary.address(), "lockhouse").await;
-    let replica = Server::start_replica(&primary);
+    let replica = primary.start_replica();
     let front = Postgres::at(&replica.address()).unwrap().connect(Side::Front).await;
     let error = match front {
         Ok(front) => front.claim(&claim("a")).await.unwrap_err(),
@@ -219,7 +220,7 @@ async fn a_pooler_in_transaction_mode_is_refused_and_one_in_session_mode_is_not(
 async fn an_account_without_rights_and_a_wrong_database_are_told_apart() {
     let server = Server::start(&[]);
     server_tell(&server, "CREATE ROLE nobody LOGIN").await;
-    let at = |user: &str, database: &str| format!("//{user}@127.0.0.1:{}/{database}", server.port);
+    let at = |user: &str, database: &str| format!("//{user}@127.0.0.1:{}/{database}", server.port());
     let error = Locks::new(Postgres::at(&at("nobody", "postgres")).unwrap()).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Denied, "{error}");
     let error = Locks::new(Postgres::at(&at("postgres", "nothing")).unwrap()).await.unwrap_err();
@@ -242,6 +243,14 @@ async fn an_account_without_rights_and_a_wrong_database_are_told_apart() {
     let checkup = front.checkup().await.unwrap();
     assert!(checkup.facts.iter().any(|fact| fact.what == "version"), "{checkup:?}");
     assert!(checkup.findings.iter().any(|finding| finding.what.contains("fsync")), "{checkup:?}");
+    let rights = |checkup: &Checkup| checkup.facts.iter().find(|fact| fact.what == "rights").unwrap().value.clone();
+    assert_eq!(rights(&checkup), "all that locks need; may not create tables in the schema");
+    server_tell(&server, "REVOKE DELETE ON lockhouse_cells FROM nobody").await;
+    let checkup = front.checkup().await.unwrap();
+    assert!(
+        checkup.findings.iter().any(|found| found.what.contains("DELETE on public.lockhouse_cells")),
+        "{checkup:?}"
+    );
     assert_eq!(front.withdraw(&a).await.unwrap(), Withdrawal::Withdrawn);
 }
 

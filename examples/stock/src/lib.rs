@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod mariadb;
+mod postgres;
 mod ways;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use lockhouse::Locks;
 use tokio::task::JoinSet;
 
 pub use mariadb::MariaDb;
+pub use postgres::Postgres;
 pub use ways::Way;
 
 /// What can go wrong in a shop.
@@ -51,6 +53,20 @@ pub trait Shelf: Send + Sync + 'static {
     async fn write_if_updated_at(&self, item: &str, quantity: i64, updated_at: &str) -> Result<bool>;
     /// Writes unless somebody with a newer token has written. `false` when somebody has.
     async fn write_fenced(&self, item: &str, quantity: i64, token: u64) -> Result<bool>;
+}
+
+/// The shop's table in the database at a URL, created if it is not there.
+///
+/// # Errors
+/// What the database says.
+///
+/// # Cancellation safety
+/// A dropped future leaves the table behind or not.
+pub async fn shelf(url: &str) -> Result<Arc<dyn Shelf>> {
+    match url.starts_with("postgres") {
+        true => Ok(Arc::new(Postgres::connect(url).await?)),
+        false => Ok(Arc::new(MariaDb::connect(url).await?)),
+    }
 }
 
 /// What came of a rush.

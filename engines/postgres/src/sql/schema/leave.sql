@@ -1,5 +1,5 @@
--- As lockhouse_withdraw, for claims of short leases. When nobody else is in line it does not wait for the disk: should a
--- crash of the server bring the claim back, it ends with its lease. Who lets somebody in does wait.
+-- As lockhouse_withdraw, for claims of short leases. When nobody else is in line it does not wait for the disk: should
+-- a crash of the server bring the claim back, it ends with its lease. Who lets somebody in does wait.
 CREATE FUNCTION lockhouse_leave(
     the_name text, the_id bytea, OUT was_there boolean, OUT micros bigint
 ) LANGUAGE plpgsql AS $$

@@ -1,0 +1,1 @@
+UPDATE stock_items SET quantity = $2 WHERE id = $1
