@@ -202,6 +202,8 @@ pub(crate) async fn ask(connection: &mut Conn, text: &str) -> mysql_async::Resul
         let rows = result.collect().await?;
         sets.push(Set { changed, rows });
     }
+    // The driver keeps the error of any statement but the first for whoever asks for the next row.
+    result.next().await?;
     Ok(sets)
 }
 

@@ -33,8 +33,16 @@ pub(crate) struct Bolts {
 #[derive(Debug, Default)]
 struct State {
     bolts: HashMap<ClaimId, Bolt>,
+    /// Claims for which a turn is being asked, and whether they were withdrawn meanwhile.
+    asking: HashMap<ClaimId, Asking>,
     /// No claim's lease is over before this.
     earliest: Option<Moment>,
+}
+
+#[derive(Debug, Default)]
+struct Asking {
+    requests: usize,
+    withdrawn: bool,
 }
 
 #[derive(Debug)]
@@ -53,15 +61,25 @@ impl Bolts {
         self.state().bolts.get(id).map(|bolt| (bolt.stage, bolt.token))
     }
 
-    /// A claim has its turn: its bolt is wanted for so long as its lease is. Where it stands.
-    pub(crate) fn wants(&self, claim: &Claim, token: u64) -> Stage {
+    /// A turn is being asked for, until this is dropped.
+    pub(crate) fn ask(&self, id: &ClaimId) -> impl Drop + use<'_> {
+        self.state().asking.entry(*id).or_default().requests += 1;
+        Asked { bolts: self, id: *id }
+    }
+
+    /// A claim has its turn: its bolt is wanted for so long as its lease is. Where it stands; `None` when the claim was
+    /// withdrawn meanwhile.
+    pub(crate) fn wants(&self, claim: &Claim, token: u64) -> Option<Stage> {
         let until = Clock::Boot.now() + claim.ttl;
         let mut state = self.state();
+        if !state.bolts.contains_key(&claim.id) && state.asking.get(&claim.id).is_none_or(|asking| asking.withdrawn) {
+            return None;
+        }
         state.earliest = Some(state.earliest.map_or(until, |earliest| earliest.min(until)));
         let new = || Bolt { name: claim.name.clone(), token, until, stage: Stage::Busy, was_shut: false };
         let bolt = state.bolts.entry(claim.id).or_insert_with(new);
         (bolt.until, bolt.token) = (bolt.until.max(until), bolt.token.max(token));
-        bolt.stage
+        Some(bolt.stage)
     }
 
     /// A connection is told to shut it: `false` when that makes no sense any more, or it cannot be told.
@@ -141,7 +159,11 @@ impl Bolts {
 
     /// It is not wanted any more. What a connection has shut is known until it is open.
     pub(crate) fn leave(&self, id: &ClaimId) -> Option<Stage> {
-        self.state().leave(id)
+        let mut state = self.state();
+        if let Some(asking) = state.asking.get_mut(id) {
+            asking.withdrawn = true;
+        }
+        state.leave(id)
     }
 
     /// It is open.
@@ -190,6 +212,24 @@ impl Bolts {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request for a turn that goes on.
+struct Asked<'a> {
+    bolts: &'a Bolts,
+    id: ClaimId,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let mut state = self.bolts.state();
+        if let Some(asking) = state.asking.get_mut(&self.id) {
+            asking.requests -= 1;
+            if asking.requests == 0 {
+                state.asking.remove(&self.id);
+            }
+        }
     }
 }
 

@@ -51,6 +51,7 @@ impl Bolted {
         if !self.ties.have_room(&claim.id) {
             return Err(self.ties.full());
         }
+        let _asked = self.ties.bolts.ask(&claim.id);
         let standing = self.line.claim(claim).await?;
         let Standing::Granted { token } = standing else { return Ok(standing) };
         match self.ties.shut(claim, token).await? {
@@ -78,6 +79,7 @@ impl Bolted {
 
     async fn wait(&self, claim: &Claim) -> Result<Option<Standing>> {
         let mut looks = 0;
+        let _asked = self.ties.bolts.ask(&claim.id);
         loop {
             let token = match self.ties.bolts.look(&claim.id) {
                 // It has its turn but for another program.

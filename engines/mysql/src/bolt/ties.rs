@@ -40,7 +40,7 @@ pub(crate) enum Shut {
     Yes,
     /// Another program has the lock.
     Busy,
-    /// It had, until its connection broke, and another program was faster to get the lock.
+    /// It had, until its connection broke, and another program was faster to get the lock; or it was withdrawn.
     Lost,
     /// Every connection is in use, and there must not be more.
     NoneFree,
@@ -62,15 +62,15 @@ impl Ties {
         let shared = claim.weight < claim.capacity;
         loop {
             match self.bolts.wants(claim, token) {
-                Stage::Lost => return Ok(Shut::Lost),
-                Stage::Shut(connection, false) if shared => self.weaken(connection, claim).await,
-                Stage::Shut(connection, _) => {
+                None | Some(Stage::Lost) => return Ok(Shut::Lost),
+                Some(Stage::Shut(connection, false)) if shared => self.weaken(connection, claim).await,
+                Some(Stage::Shut(connection, _)) => {
                     if self.answers(connection).await {
                         return Ok(Shut::Yes);
                     }
                 }
-                Stage::Shuts(connection) | Stage::Opens(connection) => drop(self.answers(connection).await),
-                Stage::Broken | Stage::Busy => {
+                Some(Stage::Shuts(connection) | Stage::Opens(connection)) => drop(self.answers(connection).await),
+                Some(Stage::Broken | Stage::Busy) => {
                     let outcome = match self.connections.shut(claim) {
                         Ordered::Sent(outcome) => outcome.await,
                         Ordered::NoneFree => return Ok(Shut::NoneFree),
