@@ -20,8 +20,9 @@ pub struct ClockWatch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The clock of each server process that was met: after a fail-over there are two, which may differ.
-    clocks: HashMap<String, Drift>,
+    /// The clock of each server process that was met: after a fail-over there are two, which may differ. So few are
+    /// found faster by looking at each than by hashing, and every answer looks.
+    clocks: Vec<(String, Drift)>,
     /// How often a server's clock was seen to be set.
     settings: u64,
     claims: HashMap<ClaimId, Lease>,
@@ -47,14 +48,7 @@ impl ClockWatch {
     pub fn observe(&self, process: &str, server_micros: u64, sent: Moment) {
         let received = Clock::Boot.now();
         let mut state = self.state();
-        if !state.clocks.contains_key(process) {
-            if state.clocks.len() >= 2 * SERVERS {
-                state.clocks.clear();
-            }
-            state.clocks.insert(process.to_owned(), Drift::default());
-        }
-        let clock = state.clocks.get_mut(process);
-        if clock.is_some_and(|clock| clock.observe(server_micros, sent, received)) {
+        if state.clock(process).observe(server_micros, sent, received) {
             state.settings += 1;
             drop(state);
             tracing::warn!("the clock of the server was set, or ours stood still: every lock held there is lost");
@@ -104,6 +98,18 @@ impl ClockWatch {
 }
 
 impl State {
+    fn clock(&mut self, process: &str) -> &mut Drift {
+        let known = self.clocks.iter().position(|(id, _)| id == process);
+        let at = known.unwrap_or_else(|| {
+            if self.clocks.len() >= 2 * SERVERS {
+                self.clocks.clear();
+            }
+            self.clocks.push((process.to_owned(), Drift::default()));
+            self.clocks.len() - 1
+        });
+        &mut self.clocks[at].1
+    }
+
     fn keep(&mut self, id: ClaimId, lease: Lease) {
         self.claims.insert(id, lease);
         if self.claims.len() > self.clear_at.max(FEW) {

@@ -28,6 +28,7 @@ mod memory;
 mod meters;
 mod mutex;
 mod name;
+mod notices;
 mod options;
 mod owner;
 mod picture;
@@ -59,7 +60,9 @@ pub use hold::Loss;
 pub use majority::Majority;
 pub use memory::Memory;
 pub use mutex::Mutex;
+
 pub use name::{MAX_NAME_BYTES, Name};
+pub use notices::{Notices, Registration};
 pub use options::{DEFAULT_TTL, MAX_TTL, MIN_TTL};
 pub use owner::Owner;
 pub use prefixed::Prefixed;

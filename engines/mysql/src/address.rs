@@ -19,6 +19,12 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                         SET SESSION autocommit = 1, SESSION innodb_lock_wait_timeout = 10, \
                         SESSION wait_timeout = 600, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'";
+/// What a connection that holds locks is set to as well: the server ends it after so many seconds of silence, also within
+/// a transaction.
+const HOLDS: &str = "SET SESSION wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = 1 \
+                     /*M!100300 , SESSION idle_transaction_timeout = {seconds}, \
+                     SESSION idle_readonly_transaction_timeout = {seconds}, \
+                     SESSION idle_write_transaction_timeout = {seconds} */";
 
 /// Where one server is, who we are there, and which database is ours.
 #[derive(Clone)]
@@ -51,6 +57,15 @@ impl Address {
             return Err(invalid("the name of the database is missing".into()));
         }
         Ok(Self { host: host.to_owned(), port, database: database.to_owned(), credentials })
+    }
+
+    /// The driver's options for connections that hold locks, and that the server ends when it has not heard of us for
+    /// so long.
+    pub(crate) fn options_that_hold(&self, lasts: Duration) -> Opts {
+        let seconds = lasts.as_millis().div_ceil(1000).to_string();
+        // One text, one after the other: of several the driver would send the last first.
+        let setup = format!("{SETTINGS}; {}", HOLDS.replace("{seconds}", &seconds));
+        OptsBuilder::from_opts(self.options()).setup(vec![setup]).into()
     }
 
     /// The driver's options for this server.

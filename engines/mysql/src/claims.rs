@@ -186,22 +186,7 @@ impl Claiming<'_> {
 
     /// What is known of the claim, and more.
     fn values<'v>(&self, more: &[(&'v str, Value)]) -> Vec<(&'v str, Value)> {
-        let claim = self.claim;
-        let note = claim.note.as_deref().map_or_else(Value::null, |note| Value::text(note, LONGEST_NOTE));
-        let mut values = vec![
-            ("id", Value::id(&claim.id)),
-            ("name", Value::name(&claim.name)),
-            ("turn", Value::number(turn(claim))),
-            ("weight", Value::number(claim.weight)),
-            ("capacity", Value::number(claim.capacity)),
-            ("floor", Value::number(claim.floor)),
-            ("ttl", Value::lease(claim)),
-            ("lingers", Value::flag(claim.lingers)),
-            ("owner", Value::text(claim.owner.label(), LONGEST_OWNER)),
-            ("note", note),
-        ];
-        values.extend_from_slice(more);
-        values
+        values(self.claim, more)
     }
 
     /// The name, and more.
@@ -210,6 +195,25 @@ impl Claiming<'_> {
         values.extend_from_slice(more);
         values
     }
+}
+
+/// What is known of a claim, and more.
+pub(crate) fn values<'v>(claim: &Claim, more: &[(&'v str, Value)]) -> Vec<(&'v str, Value)> {
+    let note = claim.note.as_deref().map_or_else(Value::null, |note| Value::text(note, LONGEST_NOTE));
+    let mut values = vec![
+        ("id", Value::id(&claim.id)),
+        ("name", Value::name(&claim.name)),
+        ("turn", Value::number(turn(claim))),
+        ("weight", Value::number(claim.weight)),
+        ("capacity", Value::number(claim.capacity)),
+        ("floor", Value::number(claim.floor)),
+        ("ttl", Value::lease(claim)),
+        ("lingers", Value::flag(claim.lingers)),
+        ("owner", Value::text(claim.owner.label(), LONGEST_OWNER)),
+        ("note", note),
+    ];
+    values.extend_from_slice(more);
+    values
 }
 
 /// Where a claim gets in the line.

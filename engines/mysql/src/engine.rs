@@ -5,55 +5,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Checkup, Claim, CrashFrees, Engine, Exclusion, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
-    TokenSurvives, WakeUp, Withdrawal, Write, Written,
+    Cell, Checkup, Claim, Engine, Error, Guarantees, Line, Name, PublicId, Renewal, Result, Standing, Withdrawal, Write,
+    Written,
 };
 use tokio::task::JoinSet;
 
-use crate::cells::{Reading, Writing};
-use crate::claims::{Claiming, Evicting, Renewing, Withdrawing, check};
+use crate::claims::{Claiming, check};
 use crate::error::ENGINE;
-use crate::pool::Pool;
-use crate::settings::CheckingUp;
-use crate::statement::Tables;
-use crate::survey::Surveying;
+use crate::hold::Hold;
+use crate::store::{Store, patience};
 use crate::upkeep::keep_up;
 use crate::waiters::{Glance, Seen, Waiters, pause};
-
-/// The shortest lease: some round trips to a server in the same building, and a slow one among them.
-const MIN_TTL: Duration = Duration::from_millis(100);
-/// A crashed holder's lock is given to the next one this much after its lease, at the latest.
-const AFTER_LEASE: Duration = Duration::from_millis(250);
-/// So many leases are renewed by one statement.
-const RENEWALS_AT_ONCE: usize = 250;
-/// A request that is about no lease is given up after this.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
-/// The shortest time a request is given.
-const IMPATIENCE: Duration = Duration::from_millis(100);
-
-/// What `hold=lease` promises.
-pub(crate) fn guarantees() -> Guarantees {
-    Guarantees {
-        engine: ENGINE,
-        exclusion: Exclusion::Server,
-        token: TokenSurvives::Crash,
-        fair: true,
-        shared: true,
-        permits: true,
-        priority: true,
-        cells: true,
-        wake_up: WakeUp::Poll,
-        crash_frees: CrashFrees::AfterLease(AFTER_LEASE),
-        outlives_process: true,
-        min_ttl: MIN_TTL,
-    }
-}
 
 /// One side of a client.
 #[derive(Debug)]
 pub(crate) struct Leases {
-    pool: Arc<Pool>,
-    tables: Arc<Tables>,
+    store: Store,
     waiters: Arc<Waiters>,
     /// Ended with this side.
     _tasks: JoinSet<()>,
@@ -61,12 +28,12 @@ pub(crate) struct Leases {
 
 impl Leases {
     /// A side of a client; the one that sweeps up does so until it ends.
-    pub(crate) fn new(pool: Arc<Pool>, tables: Arc<Tables>, waiters: Arc<Waiters>, sweeps: bool) -> Self {
+    pub(crate) fn new(store: Store, waiters: Arc<Waiters>, sweeps: bool) -> Self {
         let mut tasks = JoinSet::new();
         if sweeps {
-            tasks.spawn(keep_up(Arc::downgrade(&pool), Arc::clone(&tables)));
+            tasks.spawn(keep_up(Arc::downgrade(&store.pool), Arc::clone(&store.tables)));
         }
-        Self { pool, tables, waiters, _tasks: tasks }
+        Self { store, waiters, _tasks: tasks }
     }
 
     /// Looks until the claim may have moved.
@@ -74,8 +41,8 @@ impl Leases {
         let (mut looks, mut before) = (0, None);
         tokio::time::sleep(pause(0, looks, claim.ttl)).await;
         loop {
-            let glance = Glance { tables: &self.tables, name: &claim.name, id: &claim.id };
-            match self.pool.run(patience(claim.ttl), &glance).await? {
+            let glance = Glance { tables: &self.store.tables, name: &claim.name, id: &claim.id };
+            match self.store.pool.run(patience(claim.ttl), &glance).await? {
                 Seen::Granted(token) => return Ok(Some(Standing::Granted { token })),
                 Seen::MayMove => return Ok(None),
                 Seen::Waits { place, ahead, first_left } => {
@@ -93,18 +60,19 @@ impl Leases {
 #[async_trait]
 impl Engine for Leases {
     fn guarantees(&self) -> Guarantees {
-        guarantees()
+        Hold::Lease.guarantees(Duration::ZERO)
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
         let claimed = async {
             check(claim)?;
-            let claiming = Claiming { tables: &self.tables, claim, in_line: self.waiters.knows(&claim.id) };
-            let standing = self.pool.run(patience(claim.ttl), &claiming).await??;
+            let in_line = self.waiters.knows(&claim.id);
+            let claiming = Claiming { tables: &self.store.tables, claim, in_line };
+            let standing = self.store.pool.run(patience(claim.ttl), &claiming).await??;
             self.waiters.answered(claim.id, standing);
             Ok(standing)
         };
-        claimed.await.map_err(|error: lockhouse_core::Error| error.engine(ENGINE).during("claim", Some(&claim.name)))
+        claimed.await.map_err(|error: Error| error.engine(ENGINE).during("claim", Some(&claim.name)))
     }
 
     async fn moved(&self, claim: &Claim) -> Result<Option<Standing>> {
@@ -112,56 +80,32 @@ impl Engine for Leases {
     }
 
     async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
-        let mut renewals = Vec::with_capacity(claims.len());
-        for some in claims.chunks(RENEWALS_AT_ONCE) {
-            let shortest = some.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
-            let renewing = Renewing { tables: &self.tables, claims: some };
-            match self.pool.run(patience(shortest / 3), &renewing).await {
-                Ok(renewed) => renewals.extend(renewed),
-                Err(error) if renewals.is_empty() => {
-                    return Err(error.during("renew", some.first().map(|claim| &claim.name)));
-                }
-                // What was answered stays answered.
-                Err(_) => renewals.extend(some.iter().map(|_| Renewal::Unknown)),
-            }
-        }
-        Ok(renewals)
+        self.store.renew(claims).await
     }
 
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let withdrawing = Withdrawing { tables: &self.tables, claim };
-        let withdrawal = self.pool.run(patience(claim.ttl), &withdrawing).await;
+        let withdrawal = self.store.withdraw(claim).await;
         self.waiters.left(&claim.name, &claim.id);
-        withdrawal.map_err(|error| error.during("withdraw", Some(&claim.name)))
+        withdrawal
     }
 
     async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {
-        let lines = self.pool.run(PATIENCE, &Surveying { tables: &self.tables, prefix }).await;
-        lines.map_err(|error| error.during("survey", None))
+        self.store.survey(prefix).await
     }
 
     async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
-        let evicted = self.pool.run(PATIENCE, &Evicting { tables: &self.tables, name, claim }).await;
-        evicted.map_err(|error| error.during("evict", Some(name)))
+        self.store.evict(name, claim).await
     }
 
     async fn checkup(&self) -> Result<Checkup> {
-        let checkup = self.pool.run(PATIENCE, &CheckingUp { tables: &self.tables }).await;
-        checkup.map_err(|error| error.during("checkup", None))
+        self.store.checkup().await
     }
 
     async fn read(&self, name: &Name) -> Result<Cell> {
-        let cell = self.pool.run(PATIENCE, &Reading { tables: &self.tables, name }).await;
-        cell.map_err(|error| error.during("read", Some(name)))
+        self.store.read(name).await
     }
 
     async fn write(&self, name: &Name, write: &Write) -> Result<Written> {
-        let written = self.pool.run(PATIENCE, &Writing { tables: &self.tables, name, write }).await;
-        written.map_err(|error| error.during("write", Some(name)))
+        self.store.write(name, write).await
     }
-}
-
-/// How long an answer is waited for when the lease is this long.
-fn patience(ttl: Duration) -> Duration {
-    ttl.clamp(IMPATIENCE, PATIENCE)
 }

@@ -39,6 +39,12 @@ impl Fault {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if error.code == 1213)
     }
 
+    /// Somebody else has the row: at once, after a wait, or because we would have waited for each other.
+    pub(crate) fn is_busy(&self) -> bool {
+        let busy = |code| matches!(code, 1205 | 1213 | 3572);
+        matches!(self, Self::Asking { error: DriverError::Server(error), .. } if busy(error.code))
+    }
+
     /// Whether the server says that there is no such table.
     pub(crate) fn is_missing_table(&self) -> bool {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if error.code == 1146)

@@ -193,7 +193,8 @@ pub(crate) struct Set {
     pub(crate) rows: Vec<Row>,
 }
 
-async fn ask(connection: &mut Conn, text: &str) -> mysql_async::Result<Vec<Set>> {
+/// Sends statements, and waits for all their answers.
+pub(crate) async fn ask(connection: &mut Conn, text: &str) -> mysql_async::Result<Vec<Set>> {
     let mut sets = Vec::new();
     let mut result = connection.query_iter(text).await?;
     while result.columns().is_some() {
@@ -224,7 +225,7 @@ struct Owned {
 }
 
 /// The right to use a connection.
-struct Permits {
+pub(crate) struct Permits {
     _connection: OwnedSemaphorePermit,
     _wait: Option<OwnedSemaphorePermit>,
 }
@@ -250,7 +251,7 @@ impl Drop for Owned {
 ///
 /// Dropped inside a runtime, the driver would leave a task behind that reads the answers still to come, for as long as
 /// they take: for ever, when the network is gone. Outside of one it closes the connection and no more.
-fn end(connection: Conn, permits: Option<Permits>) {
+pub(crate) fn end(connection: Conn, permits: Option<Permits>) {
     type Ended = (Conn, Option<Permits>);
     static ENDER: LazyLock<Mutex<Sender<Ended>>> = LazyLock::new(|| {
         let (sender, receiver) = channel();

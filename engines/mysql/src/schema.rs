@@ -3,26 +3,30 @@
 use lockhouse_core::{Error, Kind};
 
 use crate::error::Fault;
+use crate::hold::Hold;
 use crate::pool::{Request, Session, column, set};
 use crate::settings::Settings;
 use crate::statement::{Tables, Value, sql};
 
 /// What leads to each version from the one before, beginning with version 1. All of it can be repeated.
-const VERSIONS: &[&str] = &[sql!("version_1")];
+const VERSIONS: &[&str] = &[sql!("version_1"), sql!("version_2")];
 
 /// Makes sure that the tables are there, in the version of this program.
 #[derive(Debug)]
 pub(crate) struct Preparing<'a> {
     pub(crate) tables: &'a Tables,
+    /// How locks are held.
+    pub(crate) hold: Hold,
     /// Whether tables may be created.
     pub(crate) create: bool,
 }
 
 impl Request for Preparing<'_> {
-    type Answer = ();
+    type Answer = Settings;
 
-    async fn carry_out(&self, session: &mut Session<'_>) -> Result<(), Fault> {
-        Settings::ask(session).await?.writable()?;
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Settings, Fault> {
+        let settings = Settings::ask(session).await?;
+        settings.fit(self.hold)?;
         let mut version = match self.version(session).await {
             Err(fault) if fault.is_missing_table() && self.create => {
                 session.write(&self.tables.write(sql!("schema"), &[])).await?;
@@ -43,7 +47,7 @@ impl Request for Preparing<'_> {
             let value = [("version", Value::number(version as u64))];
             session.write(&self.tables.write(sql!("migrated"), &value)).await?;
         }
-        Ok(())
+        Ok(settings)
     }
 }
 

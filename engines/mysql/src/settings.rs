@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockhouse_core::{Checkup, Error, Kind};
 
 use crate::error::Fault;
+use crate::hold::Hold;
 use crate::pool::{Request, Session, column, set};
 use crate::schema::statements;
 use crate::statement::{Tables, Value, sql};
@@ -30,15 +31,23 @@ impl Settings {
         self.get(variable).is_some_and(|value| !matches!(value, "OFF" | "0"))
     }
 
-    /// A server that takes no writes keeps no locks: a replica, a secondary of group replication.
-    pub(crate) fn writable(&self) -> Result<(), Fault> {
+    /// Whether locks can be held in this way there.
+    ///
+    /// A server that takes no writes keeps no locks: a replica, a secondary of group replication. A node of a Galera
+    /// cluster does not tell the others which connection holds what.
+    pub(crate) fn fit(&self, hold: Hold) -> Result<(), Fault> {
+        if hold != Hold::Lease && self.is_on("wsrep_on") {
+            let what = "this is a node of a Galera cluster: locks that a connection has exist on that node alone";
+            let help = "use ?hold=lease, with all clients at the same node";
+            return Err(Fault::Refusal(Error::new(Kind::Unsupported, what).help(help)));
+        }
         let read_only = ["read_only", "super_read_only", "innodb_read_only"].into_iter().find(|one| self.is_on(one));
         let Some(variable) = read_only else { return Ok(()) };
         let what = format!("the server is read-only ({variable} is on): it is a replica, or a secondary of a group");
         Err(Fault::Refusal(Error::new(Kind::Unsupported, what).help("give the address of the primary")))
     }
 
-    fn is_mariadb(&self) -> bool {
+    pub(crate) fn is_mariadb(&self) -> bool {
         self.get("version").is_some_and(|version| version.contains("MariaDB"))
     }
 

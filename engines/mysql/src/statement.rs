@@ -12,7 +12,7 @@ use crate::error::ENGINE;
 /// A statement, or several, from its file.
 macro_rules! sql {
     ($name:literal) => {
-        include_str!(concat!("sql/", $name, ".sql"))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql/", $name, ".sql"))
     };
 }
 pub(crate) use sql;
@@ -38,7 +38,7 @@ impl Tables {
         Ok(Self { base: base.to_owned() })
     }
 
-    /// The name of one of the tables: `locks`, `claims`, `cells` or `schema`.
+    /// The name of one of the tables: `locks`, `claims`, `schema`, `cells` or `rows`.
     pub(crate) fn name(&self, table: &str) -> String {
         format!("{}_{table}", self.base)
     }
@@ -53,7 +53,7 @@ impl Tables {
                 let (key, after) = after.split_once('}').unwrap_or((after, ""));
                 text.push_str(before);
                 match key {
-                    "locks" | "claims" | "cells" | "schema" => {
+                    "locks" | "claims" | "cells" | "schema" | "rows" => {
                         let _ = write!(text, "`{}_{key}`", self.base);
                     }
                     key => match values.iter().find(|(name, _)| *name == key) {
@@ -91,6 +91,17 @@ impl Batch {
 pub(crate) struct Value(String);
 
 impl Value {
+    /// Something that the database works out itself.
+    pub(crate) fn expression(expression: &str) -> Self {
+        Self(expression.to_owned())
+    }
+
+    /// What a name is called in `GET_LOCK`, which takes 64 characters at most and ignores their case.
+    pub(crate) fn key(name: &Name) -> Self {
+        let Self(name) = Self::name(name);
+        Self(format!("CONCAT('lockhouse:', LEFT(SHA2({name}, 256), 54))"))
+    }
+
     pub(crate) fn null() -> Self {
         Self("NULL".into())
     }

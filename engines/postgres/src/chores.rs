@@ -78,6 +78,10 @@ impl Worker {
         for row in self.pool.ask(&self.statements.ended, &[], PATIENCE).await? {
             self.tidy(get(&row, 0)?).await?;
         }
-        self.pool.ask(&self.statements.forget, &[], PATIENCE).await.map(drop)
+        self.pool.ask(&self.statements.forget, &[], PATIENCE).await?;
+        if let Some(forget_rows) = &self.statements.forget_rows {
+            self.pool.ask(forget_rows, &[], PATIENCE).await?;
+        }
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use lockhouse_core::{
 };
 
 use crate::error::{ENGINE, Fault};
+use crate::hold::{DEFAULT_SILENCE, Hold, Silence};
 use crate::server::Server;
 
 /// The shortest lease: some round trips to a server in the same building with a commit to disk each, and slow ones
@@ -18,8 +19,9 @@ const MIN_TTL: Duration = Duration::from_millis(200);
 /// then.
 const AFTER_LEASE: Duration = Duration::from_millis(250);
 
-/// What one server promises.
-pub(crate) fn guarantees() -> Guarantees {
+/// What one server promises for locks that are held this way, by connections that it ends when they are silent.
+pub(crate) fn guarantees(hold: Hold, silence: Silence) -> Guarantees {
+    let by_lease = hold == Hold::Lease;
     Guarantees {
         engine: ENGINE,
         exclusion: Exclusion::Server,
@@ -30,14 +32,14 @@ pub(crate) fn guarantees() -> Guarantees {
         priority: true,
         cells: true,
         wake_up: WakeUp::Push,
-        crash_frees: CrashFrees::AfterLease(AFTER_LEASE),
-        outlives_process: true,
+        crash_frees: CrashFrees::AfterLease(if by_lease { AFTER_LEASE } else { silence.0 }),
+        outlives_process: by_lease,
         min_ttl: MIN_TTL,
     }
 }
 
 impl Server {
-    fn told<T>(&self, answer: Result<T, Fault>, operation: &'static str, name: Option<&Name>) -> Result<T> {
+    pub(crate) fn told<T>(&self, answer: Result<T, Fault>, operation: &'static str, name: Option<&Name>) -> Result<T> {
         answer.map_err(|fault| self.explain(fault).during(operation, name))
     }
 }
@@ -45,7 +47,7 @@ impl Server {
 #[async_trait]
 impl Engine for Server {
     fn guarantees(&self) -> Guarantees {
-        guarantees()
+        guarantees(Hold::Lease, Silence(DEFAULT_SILENCE))
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {

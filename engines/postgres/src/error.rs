@@ -148,3 +148,15 @@ pub(crate) fn breaks_connection(error: &tokio_postgres::Error) -> bool {
     let ends = [Some(Severity::Fatal), Some(Severity::Panic)];
     error.as_db_error().is_none_or(|said| ends.contains(&said.parsed_severity()))
 }
+
+/// Whether a statement that waited for a lock was taken back without having got it: its time was over, or it was in the
+/// way of another one. It is worth another try.
+pub(crate) fn gave_up_waiting(fault: &Fault) -> bool {
+    let worth = [
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::QUERY_CANCELED,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+    ];
+    matches!(fault, Fault::Asking(error) if error.code().is_some_and(|code| worth.contains(code)))
+}

@@ -1,30 +1,50 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+mod bolt;
+mod bolted;
+mod bolts;
 mod cells;
 mod checkup;
 mod chores;
 mod engine;
 mod error;
 mod gate;
+mod hold;
+mod holding;
+mod links;
 mod listener;
 mod pool;
+mod row;
 mod schema;
 mod server;
+mod session;
 mod survey;
 mod tables;
-mod waiters;
+mod way;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{ClockWatch, Connector, Engine, Error, Guarantees, Kind, Result, Side};
 
 use crate::address::Address;
+use crate::bolted::Bolted;
+use crate::bolts::Bolts;
 use crate::error::ENGINE;
+pub use crate::hold::Hold;
+use crate::hold::{DEFAULT_ROWS, DEFAULT_SILENCE, LEAST_SILENCE, Silence};
+use crate::links::Links;
+use crate::row::Rows;
 use crate::server::{Parts, Server};
+use crate::session::Session;
 use crate::tables::Tables;
+use crate::way::Way;
+
+/// So many connections wait for other programs at a time, where locks are held by sessions. The others poll.
+const WAITING: usize = 1;
 
 /// Connects to one PostgreSQL server.
 ///
@@ -40,6 +60,11 @@ pub struct Postgres {
     address: Address,
     tables: Tables,
     create: bool,
+    hold: Hold,
+    silence: Silence,
+    rows: usize,
+    /// The keeper's, for the front to share.
+    bolts: Arc<Mutex<Weak<Bolts>>>,
     /// What both sides of the client know together.
     kept: Arc<ClockWatch>,
     /// The process of the server that answers the keeper; 0 when it is not known.
@@ -53,8 +78,17 @@ impl Postgres {
     /// # Errors
     /// [`Kind::Invalid`] for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
-        let address = Address::parse(address)?;
-        Ok(Self { address, tables: Tables::default(), create: true, kept: Arc::default(), backend: Arc::default() })
+        Ok(Self {
+            address: Address::parse(address)?,
+            tables: Tables::default(),
+            create: true,
+            hold: Hold::Lease,
+            silence: Silence(DEFAULT_SILENCE),
+            rows: DEFAULT_ROWS,
+            bolts: Arc::default(),
+            kept: Arc::default(),
+            backend: Arc::default(),
+        })
     }
 
     /// What the names of all tables and functions begin with, instead of `lockhouse`; with a schema and a dot before
@@ -75,6 +109,34 @@ impl Postgres {
         self
     }
 
+    /// How locks are held: by their leases alone unless said.
+    #[must_use]
+    pub fn hold(mut self, hold: Hold) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// When the server ends a connection that holds locks and is silent, as that of a machine that vanished: after 20 s
+    /// unless said. No lease is longer than three quarters of it.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] for less than two seconds, or more than a day.
+    pub fn silence(mut self, silence: Duration) -> Result<Self> {
+        if !(LEAST_SILENCE..=Duration::from_secs(86_400)).contains(&silence) {
+            let what = format!("a connection cannot be ended after {silence:?} of silence");
+            return Err(Error::new(Kind::Invalid, what).help("give it from 2s to 24h, such as 20s").engine(ENGINE));
+        }
+        self.silence = Silence(silence);
+        Ok(self)
+    }
+
+    /// How many locks may be held at a time by rows, each with a connection of its own: 16 unless said.
+    #[must_use]
+    pub fn rows(mut self, rows: usize) -> Self {
+        self.rows = rows;
+        self
+    }
+
     /// The statements that create everything, for a database in which the program itself may not.
     #[must_use]
     pub fn ddl(&self) -> String {
@@ -83,8 +145,8 @@ impl Postgres {
 
     /// What one server promises.
     #[must_use]
-    pub fn guarantees() -> Guarantees {
-        engine::guarantees()
+    pub fn guarantees(&self) -> Guarantees {
+        engine::guarantees(self.hold, self.silence)
     }
 
     /// The keeper has a connection open. If the same process of the server answers the front, somebody between us and
@@ -103,12 +165,32 @@ impl Postgres {
     fn side(&self, side: Side) -> Server {
         Server::new(Parts {
             side,
+            hold: self.hold,
             config: self.address.config(),
             channel: format!("lockhouse_{:016x}", rand::random::<u64>()),
             tables: self.tables.clone(),
             kept: Arc::clone(&self.kept),
             name: self.address.to_string(),
         })
+    }
+}
+
+impl Postgres {
+    /// What holds locks: made by the keeper, on its runtime, and shared by the front.
+    fn bolts(&self, side: Side) -> Arc<Bolts> {
+        let mut kept = self.bolts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bolts) = kept.upgrade().filter(|_| side == Side::Front) {
+            return bolts;
+        }
+        let own = if self.hold == Hold::Row { self.rows } else { WAITING };
+        let links = Links::new(self.address.config(), self.silence, own);
+        let way: Arc<dyn Way> = match self.hold {
+            Hold::Row => Arc::new(Rows::new(links, &self.tables)),
+            Hold::Session | Hold::Lease => Arc::new(Session::new(links, &self.tables)),
+        };
+        let bolts = Arc::new(Bolts::new(way));
+        *kept = Arc::downgrade(&bolts);
+        bolts
     }
 }
 
@@ -126,6 +208,10 @@ impl Connector for Postgres {
         let prepared = schema::prepare(&server.pool, &self.tables, self.create).await;
         let backend = prepared.map_err(|fault| server.explain(fault).during("connect", None))?;
         self.check_pooler(side, backend)?;
-        Ok(Arc::new(server))
+        if self.hold == Hold::Lease {
+            return Ok(Arc::new(server));
+        }
+        let (bolts, hold, silence) = (self.bolts(side), self.hold, self.silence);
+        Ok(Arc::new(Bolted { line: server, bolts, hold, silence }))
     }
 }

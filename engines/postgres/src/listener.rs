@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lockhouse_core::{Clock, Moment};
+use lockhouse_core::{Clock, Moment, Notices};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -14,7 +14,6 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 
 use crate::address::LONGEST_CONNECT;
 use crate::error::{Fault, Unconnected};
-use crate::waiters::Waiters;
 
 /// Nothing is ever asked for on this connection, so nobody would notice that it is gone: it is tried this often.
 const TRIED: Duration = Duration::from_secs(5);
@@ -25,7 +24,7 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 pub(crate) struct Listener {
     config: Config,
     channel: String,
-    waiters: Arc<Waiters>,
+    notices: Arc<Notices>,
     /// Held by whoever connects; the others wait for the outcome.
     ear: Mutex<Option<Ear>>,
 }
@@ -39,8 +38,8 @@ struct Ear {
 
 impl Listener {
     /// A listener for these waiters. It does not listen yet.
-    pub(crate) fn new(config: Config, channel: String, waiters: Arc<Waiters>) -> Self {
-        Self { config, channel, waiters, ear: Mutex::default() }
+    pub(crate) fn new(config: Config, channel: String, notices: Arc<Notices>) -> Self {
+        Self { config, channel, notices, ear: Mutex::default() }
     }
 
     /// The channel on which the server tells this client.
@@ -66,17 +65,17 @@ impl Listener {
         let (client, mut connection) = self.config.connect(NoTls).await?;
         let deaf = Arc::new(AtomicBool::new(false));
         let mut tasks = JoinSet::new();
-        let gone = Gone { deaf: Arc::clone(&deaf), waiters: Arc::clone(&self.waiters) };
+        let gone = Gone { deaf: Arc::clone(&deaf), notices: Arc::clone(&self.notices) };
         tasks.spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
                 if let AsyncMessage::Notification(told) = message {
-                    gone.waiters.hear(told.payload());
+                    gone.notices.hear(told.payload());
                 }
             }
         });
         // A channel of ours has letters, digits and underscores alone.
         client.batch_execute(&format!("LISTEN {}", self.channel)).await?;
-        let gone = Gone { deaf: Arc::clone(&deaf), waiters: Arc::clone(&self.waiters) };
+        let gone = Gone { deaf: Arc::clone(&deaf), notices: Arc::clone(&self.notices) };
         tasks.spawn(keep_trying(client, gone));
         Ok(Ear { since: Clock::Boot.now(), deaf, _tasks: tasks })
     }
@@ -96,13 +95,13 @@ async fn keep_trying(client: Client, gone: Gone) {
 /// Dropped when nothing is heard any more, for whatever reason: then everybody should ask.
 struct Gone {
     deaf: Arc<AtomicBool>,
-    waiters: Arc<Waiters>,
+    notices: Arc<Notices>,
 }
 
 impl Drop for Gone {
     fn drop(&mut self) {
         self.deaf.store(true, Ordering::Release);
-        self.waiters.wake_all();
+        self.notices.wake_all();
     }
 }
 

@@ -13,22 +13,25 @@ use crate::server::get;
 use crate::tables::{Tables, sql};
 
 /// What brings the tables from one version to the next. The last of them is the version of this build.
-const MIGRATIONS: &[&[&str]] = &[&[
-    sql!("schema/tables"),
-    sql!("schema/enter"),
-    sql!("schema/held"),
-    sql!("schema/settle"),
-    sql!("schema/queued"),
-    sql!("schema/look"),
-    sql!("schema/again"),
-    sql!("schema/claim"),
-    sql!("schema/withdraw"),
-    sql!("schema/renew"),
-    sql!("schema/evict"),
-    sql!("schema/tidy"),
-    sql!("schema/forget"),
-    sql!("schema/write"),
-]];
+const MIGRATIONS: &[&[&str]] = &[
+    &[
+        sql!("schema/tables"),
+        sql!("schema/enter"),
+        sql!("schema/held"),
+        sql!("schema/settle"),
+        sql!("schema/queued"),
+        sql!("schema/look"),
+        sql!("schema/again"),
+        sql!("schema/claim"),
+        sql!("schema/withdraw"),
+        sql!("schema/renew"),
+        sql!("schema/evict"),
+        sql!("schema/tidy"),
+        sql!("schema/forget"),
+        sql!("schema/write"),
+    ],
+    &[sql!("schema/key"), sql!("schema/rows"), sql!("schema/leave"), sql!("schema/version_2")],
+];
 /// Creating everything takes some 20 ms. Others may be at it, one after the other.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Whoever creates or changes tables of ours holds this advisory lock of the database: concurrent `CREATE`s of the same

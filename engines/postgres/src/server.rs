@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockhouse_core::{
-    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Side, Standing,
+    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Notices, Patience, PublicId, Renewal, Result, Side, Standing,
     Withdrawal,
 };
 use tokio::time::{Instant, timeout_at};
@@ -14,10 +14,10 @@ use tokio_postgres::types::{FromSql, Type};
 use crate::chores::Chores;
 use crate::error::{Fault, explain};
 use crate::gate::Gates;
+use crate::hold::Hold;
 use crate::listener::Listener;
 use crate::pool::{Pool, Value};
 use crate::tables::{Statements, Tables};
-use crate::waiters::Waiters;
 
 /// A request that is about no lease is given up after this, and so is one about a long lease.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
@@ -33,7 +33,7 @@ pub(crate) struct Server {
     pub(crate) tables: Tables,
     pub(crate) statements: Arc<Statements>,
     pub(crate) listener: Listener,
-    waiters: Arc<Waiters>,
+    notices: Arc<Notices>,
     gates: Gates,
     kept: Arc<ClockWatch>,
     chores: Option<Chores>,
@@ -44,6 +44,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) side: Side,
+    pub(crate) hold: Hold,
     pub(crate) config: tokio_postgres::Config,
     pub(crate) channel: String,
     pub(crate) tables: Tables,
@@ -54,15 +55,16 @@ pub(crate) struct Parts {
 impl Server {
     /// A side of a client. Nothing is sent yet.
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { side, config, channel, tables, kept, name } = parts;
-        let statements = Arc::new(Statements::about(&tables));
-        // With the one that listens, eight at most for each client.
-        let (most, keeps) = if side == Side::Keeper { (2, true) } else { (5, false) };
-        let waiters = Arc::new(Waiters::default());
+        let Parts { side, hold, config, channel, tables, kept, name } = parts;
+        let statements = Arc::new(Statements::about(&tables, hold));
+        // With the one that listens, and those that hold, eight at most for each client.
+        let front = if hold == Hold::Lease { 5 } else { 3 };
+        let (most, keeps) = if side == Side::Keeper { (2, true) } else { (front, false) };
+        let notices = Arc::new(Notices::default());
         let pool = Arc::new(Pool::new(config.clone(), most, statements.warm.clone()));
         let chores = keeps.then(|| Chores::begin(Arc::clone(&pool), Arc::clone(&statements)));
-        let listener = Listener::new(config, channel, Arc::clone(&waiters));
-        Self { pool, tables, statements, listener, waiters, gates: Gates::default(), kept, chores, name }
+        let listener = Listener::new(config, channel, Arc::clone(&notices));
+        Self { pool, tables, statements, listener, notices, gates: Gates::default(), kept, chores, name }
     }
 
     pub(crate) fn explain(&self, fault: Fault) -> Error {
@@ -120,7 +122,7 @@ impl Server {
                 let left = get::<Option<i64>>(row, 3)?.map(|left| Duration::from_micros(left.max(0).unsigned_abs()));
                 let pause = pause(get::<i64>(row, 2)?.unsigned_abs(), left);
                 let ask_at = pause.map_or(Moment::NEVER, |pause| Clock::Boot.now() + pause);
-                self.waiters.queued(claim.id, sent, ask_at);
+                self.notices.queued(claim.id, sent, ask_at);
                 Ok(Standing::Queued { ahead: u32::try_from(number()?).unwrap_or(u32::MAX) })
             }
             2 => Ok(Standing::Refused),
@@ -218,7 +220,7 @@ impl Server {
     }
 
     pub(crate) async fn moved(&self, claim: &Claim) -> Result<Option<Standing>, Fault> {
-        let mut registration = self.waiters.register(claim.id);
+        let mut registration = self.notices.register(claim.id);
         if self.listener.listens_since().await? > registration.asked_at() {
             // Its turn may have come before anybody listened.
             return Ok(None);
@@ -243,7 +245,7 @@ fn pause(waiters_ahead: u64, left: Option<Duration>) -> Option<Duration> {
 }
 
 /// How long an answer is waited for when there is this much time.
-fn patience_for(time: Duration) -> Duration {
+pub(crate) fn patience_for(time: Duration) -> Duration {
     time.clamp(IMPATIENCE, PATIENCE)
 }
 

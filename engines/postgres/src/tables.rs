@@ -5,6 +5,7 @@ use std::fmt;
 use lockhouse_core::{Error, Kind, Result};
 
 use crate::error::ENGINE;
+use crate::hold::Hold;
 
 /// What the files call every table and function: the schema and the name in the engine's URL take its place.
 const PLACEHOLDER: &str = "lockhouse_";
@@ -73,6 +74,8 @@ pub(crate) struct Statements {
     pub(crate) evict: String,
     pub(crate) tidy: String,
     pub(crate) forget: String,
+    /// There are rows only where locks are held by them.
+    pub(crate) forget_rows: Option<String>,
     pub(crate) ended: String,
     pub(crate) survey: String,
     pub(crate) read_cell: String,
@@ -81,14 +84,15 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    pub(crate) fn about(tables: &Tables) -> Self {
+    pub(crate) fn about(tables: &Tables, hold: Hold) -> Self {
         Self {
             claim: tables.fill(sql!("ask/claim")),
-            withdraw: tables.fill(sql!("ask/withdraw")),
+            withdraw: tables.fill(if hold == Hold::Lease { sql!("ask/withdraw") } else { sql!("ask/leave") }),
             renew: tables.fill(sql!("ask/renew")),
             evict: tables.fill(sql!("ask/evict")),
             tidy: tables.fill(sql!("ask/tidy")),
             forget: tables.fill(sql!("ask/forget")),
+            forget_rows: (hold == Hold::Row).then(|| tables.fill(sql!("ask/row_forget"))),
             ended: tables.fill(sql!("ask/ended")),
             survey: tables.fill(sql!("ask/survey")),
             read_cell: tables.fill(sql!("ask/read_cell")),

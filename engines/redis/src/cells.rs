@@ -4,8 +4,9 @@ use lockhouse_core::{Cell, Name, Result, Write, Written};
 use redis::cmd;
 
 use crate::answer::Answer;
+use crate::call::Call;
 use crate::error::Fault;
-use crate::scripts::{Call, WRITE};
+use crate::scripts::WRITE;
 use crate::server::{PATIENCE, Server};
 
 impl Server {
@@ -24,10 +25,10 @@ impl Server {
         let text = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
         let call = Call::new()
             .key(self.keys.cell(name))
-            .text(write.id)
-            .text(write.value.as_slice())
-            .text(text(write.if_version))
-            .text(text(write.token));
+            .bytes(&write.id)
+            .bytes(&write.value)
+            .text(&text(write.if_version))
+            .text(&text(write.token));
         let written = WRITE.run(&self.link, &call, PATIENCE).await.and_then(|heard| {
             let mut answer = Answer::new(heard.value)?;
             Ok(match answer.count()? {

@@ -5,6 +5,9 @@
 //! The braces are a hash tag: in a cluster all keys of a lock are in the slot of its holder ("Hash tags" in the Redis
 //! cluster specification). A name that has braces itself cannot stand in them: there, a number stands for its slot.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use lockhouse_core::{Error, Kind, MAX_NAME_BYTES, Name, Result};
 
 use crate::slot::{slot, tag};
@@ -16,17 +19,54 @@ pub const DEFAULT_PREFIX: &str = "lockhouse:";
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     prefix: String,
+    /// The key of the newest token, where there is one for all locks.
+    counter: String,
     /// Keys are spread over slots, and a script sees those of one.
     spread: bool,
 }
 
-/// The keys of one lock, in the order in which scripts take them.
+/// The keys of one lock: its holder's, and those beside it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LineKeys {
     pub(crate) holder: String,
-    pub(crate) claims: String,
-    pub(crate) waiters: String,
-    pub(crate) leases: String,
+}
+
+impl LineKeys {
+    pub(crate) fn claims(&self) -> Beside<'_> {
+        self.beside("claims")
+    }
+
+    pub(crate) fn waiters(&self) -> Beside<'_> {
+        self.beside("waiters")
+    }
+
+    pub(crate) fn leases(&self) -> Beside<'_> {
+        self.beside("leases")
+    }
+
+    fn beside(&self, what: &'static str) -> Beside<'_> {
+        Beside { holder: &self.holder, what }
+    }
+}
+
+/// Another key in the slot of the holder's.
+#[derive(Debug)]
+pub(crate) struct Beside<'a> {
+    holder: &'a str,
+    what: &'static str,
+}
+
+impl fmt::Display for Beside<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { holder, what } = self;
+        if holder.contains(['{', '}']) {
+            return write!(f, "{{{}}}\t{what}\t{holder}", tag(slot(holder)));
+        }
+        for part in ["{", holder, "}\t", what] {
+            f.write_str(part)?;
+        }
+        Ok(())
+    }
 }
 
 impl Keys {
@@ -36,7 +76,7 @@ impl Keys {
             let what = format!("the prefix {prefix:?} is too long or has a control character");
             return Err(Error::new(Kind::Invalid, what).help("write something like ?prefix=myapp:"));
         }
-        Ok(Self { prefix: prefix.to_owned(), spread: false })
+        Ok(Self { prefix: prefix.to_owned(), counter: format!("{prefix}\ttokens"), spread: false })
     }
 
     /// The same keys in a cluster.
@@ -46,16 +86,20 @@ impl Keys {
 
     /// The key of the newest token. One for all locks, or for all of a slot: their tokens grow, and nothing stays
     /// behind for a name.
-    pub(crate) fn counter(&self, name: &Name) -> String {
+    pub(crate) fn counter(&self, name: &Name) -> Cow<'_, str> {
         match self.spread {
-            true => format!("{{{}}}\ttokens\t{}", tag(self.slot(name)), self.prefix),
-            false => format!("{}\ttokens", self.prefix),
+            true => format!("{{{}}}\ttokens\t{}", tag(self.slot(name)), self.prefix).into(),
+            false => Cow::Borrowed(&self.counter),
         }
     }
 
     /// Where a lock is in a cluster.
     pub(crate) fn slot(&self, name: &Name) -> u16 {
-        slot(&format!("{}{name}", self.prefix))
+        slot(&self.holder(name))
+    }
+
+    fn holder(&self, name: &Name) -> String {
+        [&self.prefix, name.as_str()].concat()
     }
 
     /// The channel on which a client hears of its grants.
@@ -65,14 +109,12 @@ impl Keys {
 
     /// The keys of a lock.
     pub(crate) fn line(&self, name: &Name) -> LineKeys {
-        let holder = format!("{}{name}", self.prefix);
-        let key = |what| beside(&holder, what);
-        LineKeys { claims: key("claims"), waiters: key("waiters"), leases: key("leases"), holder }
+        LineKeys { holder: self.holder(name) }
     }
 
     /// The key of a cell.
     pub(crate) fn cell(&self, name: &Name) -> String {
-        beside(&format!("{}{name}", self.prefix), "cell")
+        self.line(name).beside("cell").to_string()
     }
 
     /// What `SCAN` matches for every lock whose name begins like this, and for some other keys.
@@ -89,14 +131,6 @@ impl Keys {
             Some((_, rest)) => rest.strip_prefix("claims\t")?,
         };
         Name::new(holder.strip_prefix(&self.prefix)?).ok()
-    }
-}
-
-/// Another key in the slot of this one.
-fn beside(holder: &str, what: &str) -> String {
-    match holder.contains(['{', '}']) {
-        true => format!("{{{}}}\t{what}\t{holder}", tag(slot(holder))),
-        false => format!("{{{holder}}}\t{what}"),
     }
 }
 
@@ -125,17 +159,19 @@ mod tests {
             let name = Name::new(name).unwrap();
             let line = keys.line(&name);
             assert_eq!(keys.name(line.holder.as_bytes()), Some(name.clone()));
-            assert_eq!(keys.name(line.claims.as_bytes()), Some(name.clone()));
-            let counter = keys.clone().in_cluster().counter(&name);
+            assert_eq!(keys.name(line.claims().to_string().as_bytes()), Some(name.clone()));
+            let in_cluster = keys.clone().in_cluster();
+            let counter = in_cluster.counter(&name);
             assert_eq!(keys.name(counter.as_bytes()), None);
             assert_eq!(slot(&counter), keys.slot(&name));
-            for key in [line.holder, line.claims, line.waiters, line.leases, keys.cell(&name)] {
+            let beside = [line.claims(), line.waiters(), line.leases()].map(|key| key.to_string());
+            for key in beside.into_iter().chain([keys.cell(&name), line.holder]) {
                 assert_eq!(slot(&key), keys.slot(&name), "{key} is in another slot");
                 assert!(seen.insert(key.clone()), "{key} belongs to two locks");
             }
         }
         let counter = keys.counter(&Name::new("a").unwrap());
-        assert!(!seen.contains(&counter));
+        assert!(!seen.contains(&*counter));
         assert_eq!(keys.name(counter.as_bytes()), None);
     }
 

@@ -2,6 +2,7 @@
 
 mod address;
 mod answer;
+mod call;
 mod cells;
 mod checkup;
 mod cluster;
@@ -19,7 +20,6 @@ mod server;
 mod slot;
 mod survey;
 mod tls;
-mod waiters;
 
 use std::sync::Arc;
 

@@ -1,23 +1,23 @@
 //! One connection to a server, made when it is needed and made again when it broke.
 //!
 //! Commands and messages share it (RESP3 pushes): the subscription is made before the first command is sent, so a claim
-//! that is answered "queued" will be told, or the connection breaks, which is told too. Nothing runs in the background:
-//! when the connection breaks every waiter is woken, asks again, and so makes the next connection.
+//! that is answered "queued" will be told, or the connection breaks, which is told too. When it breaks every waiter is
+//! woken, asks again, and so makes the next connection. Nothing runs in the background but where sentinels say which server
+//! is the master: there a task asks them from time to time, as long as the connection lives.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lockhouse_core::{Clock, Moment};
+use lockhouse_core::{Clock, Moment, Notices};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, PushInfo, Value};
+use redis::{AsyncConnectionConfig, Cmd, PushInfo, PushKind, Value};
+use tokio::task::JoinSet;
 
-use crate::address::Address;
 use crate::error::{Fault, breaks_connection};
 use crate::life::{Life, is_master};
-use crate::route::Route;
-use crate::waiters::Waiters;
+use crate::route::{Found, Route};
 
 /// The longest that connecting may take, the subscription included.
 const LONGEST_CONNECT: Duration = Duration::from_secs(2);
@@ -25,29 +25,34 @@ const LONGEST_CONNECT: Duration = Duration::from_secs(2);
 /// one of which nobody told us that it is gone.
 const LONGEST_SILENCE: Duration = Duration::from_secs(1);
 
+/// So often the sentinels are asked whether another server has taken over. A master that is cut off from them goes on
+/// serving whoever reaches it, and tells nobody.
+const LOOK_AGAIN: Duration = Duration::from_secs(3);
+
 /// One connection to a server.
 pub(crate) struct Link {
     route: Route,
     channel: String,
-    waiters: Arc<Waiters>,
-    live: Mutex<Option<Live>>,
+    notices: Arc<Notices>,
+    live: Mutex<Option<Arc<Live>>>,
     /// Held by whoever connects; the others wait for the outcome.
     connecting: tokio::sync::Mutex<Option<(Moment, Fault)>>,
 }
 
 /// A connection as long as it lives.
-#[derive(Clone)]
 pub(crate) struct Live {
     connection: MultiplexedConnection,
     pulse: Arc<Pulse>,
     /// The process that it leads to.
-    pub(crate) life: Arc<Life>,
+    pub(crate) life: Life,
+    /// Ends with the connection.
+    _watch: JoinSet<()>,
 }
 
 /// An answer, and the connection on which it came.
 pub(crate) struct Heard {
     pub(crate) value: Value,
-    pub(crate) on: Live,
+    pub(crate) on: Arc<Live>,
 }
 
 /// Whether a connection lives.
@@ -77,8 +82,8 @@ impl Pulse {
 
 impl Link {
     /// A link to a server, whose messages go to these waiters. Nothing is sent yet.
-    pub(crate) fn new(route: Route, channel: String, waiters: Arc<Waiters>) -> Self {
-        Self { route, channel, waiters, live: Mutex::default(), connecting: tokio::sync::Mutex::default() }
+    pub(crate) fn new(route: Route, channel: String, notices: Arc<Notices>) -> Self {
+        Self { route, channel, notices, live: Mutex::default(), connecting: tokio::sync::Mutex::default() }
     }
 
     /// The channel on which the server tells this link's waiters.
@@ -121,7 +126,7 @@ impl Link {
         }
     }
 
-    async fn live(&self) -> Result<Live, Fault> {
+    async fn live(&self) -> Result<Arc<Live>, Fault> {
         match self.current() {
             Some(live) => Ok(live),
             None => self.connect().await,
@@ -129,7 +134,7 @@ impl Link {
     }
 
     /// The connection, if it lives.
-    fn current(&self) -> Option<Live> {
+    fn current(&self) -> Option<Arc<Live>> {
         let live = self.slot().clone()?;
         if !live.pulse.is_dead() {
             return Some(live);
@@ -138,7 +143,7 @@ impl Link {
         None
     }
 
-    async fn connect(&self) -> Result<Live, Fault> {
+    async fn connect(&self) -> Result<Arc<Live>, Fault> {
         let began = Clock::Boot.now();
         let mut failed = self.connecting.lock().await;
         // Somebody else has tried since: the outcome is ours too.
@@ -153,7 +158,8 @@ impl Link {
         let connected = connected.unwrap_or_else(|_| Err(Fault::Away("connecting took too long".into())));
         match connected {
             Ok(live) => {
-                *self.slot() = Some(live.clone());
+                let live = Arc::new(live);
+                *self.slot() = Some(Arc::clone(&live));
                 Ok(live)
             }
             Err(fault) => {
@@ -164,18 +170,25 @@ impl Link {
     }
 
     async fn connect_once(&self) -> Result<Live, Fault> {
-        let address = self.route.find().await?;
-        let connected = self.connect_to(&address).await.map_err(Fault::Connecting)?;
-        connected.ok_or_else(|| Fault::Away(format!("{address} is a replica, and no other is known yet")))
+        let found = self.route.find().await?;
+        let connected = self.connect_to(&found).await.map_err(Fault::Connecting)?;
+        connected.ok_or_else(|| Fault::Away(format!("{} is a replica, and no other is known yet", found.address)))
     }
 
     /// Nothing for a server that should be a master and is none.
-    async fn connect_to(&self, address: &Address) -> redis::RedisResult<Option<Live>> {
+    async fn connect_to(&self, found: &Found) -> redis::RedisResult<Option<Live>> {
         let pulse = Arc::new(Pulse::default());
-        let (heard, waiters) = (Arc::clone(&pulse), Arc::clone(&self.waiters));
+        let (heard, notices) = (Arc::clone(&pulse), Arc::clone(&self.notices));
         let on_push = move |push: PushInfo| {
-            if !waiters.hear(&push) {
-                heard.broken.store(true, Ordering::Release);
+            match (push.kind, push.data.as_slice()) {
+                (PushKind::Message, [_, Value::BulkString(message)]) => {
+                    notices.hear(&String::from_utf8_lossy(message));
+                }
+                (PushKind::Disconnection, _) => {
+                    heard.broken.store(true, Ordering::Release);
+                    notices.wake_all();
+                }
+                _ => {}
             }
             Ok::<(), std::convert::Infallible>(())
         };
@@ -184,13 +197,17 @@ impl Link {
             .set_connection_timeout(Some(LONGEST_CONNECT))
             .set_response_timeout(None)
             .set_push_sender(on_push);
-        let mut connection = address.client()?.get_multiplexed_async_connection_with_config(&config).await?;
+        let mut connection = found.address.client()?.get_multiplexed_async_connection_with_config(&config).await?;
         if self.route.changes() && !is_master(&mut connection).await? {
             return Ok(None);
         }
         let life = Life::of(&mut connection).await?;
         connection.subscribe(&self.channel).await?;
-        Ok(Some(Live { connection, pulse, life: Arc::new(life) }))
+        let mut watch = JoinSet::new();
+        if self.route.changes() {
+            watch.spawn(look_again(self.route.clone(), found.clone(), Arc::clone(&pulse), Arc::clone(&self.notices)));
+        }
+        Ok(Some(Live { connection, pulse, life, _watch: watch }))
     }
 
     /// Lets go of a connection, if it is still the current one.
@@ -200,12 +217,29 @@ impl Link {
         if slot.as_ref().is_some_and(|current| Arc::ptr_eq(&current.pulse, &live.pulse)) {
             *slot = None;
             drop(slot);
-            self.waiters.wake_all();
+            self.notices.wake_all();
         }
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<Live>> {
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Breaks a connection when another server has taken over. Whoever asks next is led there, and what this one has granted
+/// since is not known there: it is lost with its next renewal.
+async fn look_again(route: Route, found: Found, pulse: Arc<Pulse>, notices: Arc<Notices>) {
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        // Sentinels that do not answer say nothing about the master.
+        if let Ok(other) = route.find().await
+            && other.replaces(&found)
+        {
+            tracing::warn!("{} has taken over from {}", other.address, found.address);
+            pulse.broken.store(true, Ordering::Release);
+            notices.wake_all();
+            return;
+        }
     }
 }
 

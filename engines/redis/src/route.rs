@@ -1,11 +1,13 @@
 //! The way to a server, looked up each time a connection is made.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use futures_util::future::select_ok;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use lockhouse_core::Result;
-use redis::{AsyncConnectionConfig, Value, cmd};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, RedisResult, cmd};
 
 use crate::address::{Address, Places, invalid};
 use crate::error::Fault;
@@ -13,6 +15,24 @@ use crate::error::Fault;
 const SENTINEL_PORT: u16 = 26379;
 /// The longest that a sentinel is waited for. All are asked at once.
 const LONGEST_LOOKUP: Duration = Duration::from_secs(1);
+/// What the others get when more than half of the sentinels have answered.
+const LATECOMERS: Duration = Duration::from_millis(100);
+
+/// A server that was found.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) address: Address,
+    /// Sentinels number the fail-overs they agree on ("Configuration epochs" in the documentation of Sentinel): who
+    /// names a master with a higher number knows of a later one.
+    epoch: u64,
+}
+
+impl Found {
+    /// Whether another server has taken over from one that was found before.
+    pub(crate) fn replaces(&self, before: &Self) -> bool {
+        self.epoch > before.epoch && self.address.to_string() != before.address.to_string()
+    }
+}
 
 /// The way to a server.
 #[derive(Debug, Clone)]
@@ -25,9 +45,9 @@ pub(crate) enum Route {
 
 impl Route {
     /// Where the server is at present.
-    pub(crate) async fn find(&self) -> Result<Address, Fault> {
+    pub(crate) async fn find(&self) -> Result<Found, Fault> {
         match self {
-            Self::Straight(address) => Ok(address.clone()),
+            Self::Straight(address) => Ok(Found { address: address.clone(), epoch: 0 }),
             Self::Sentinels(sentinels) => sentinels.find().await,
         }
     }
@@ -71,27 +91,71 @@ impl Sentinels {
         }
     }
 
-    /// What the first sentinel says that knows the master.
-    async fn find(&self) -> Result<Address, Fault> {
-        let asked = self.sentinels.iter().map(|sentinel| Box::pin(self.ask(sentinel)));
-        select_ok(asked).await.map(|(address, _)| address)
+    /// What the sentinel says that knows of the latest fail-over, once more than half have answered.
+    ///
+    /// One that was cut off from the others goes on naming a master that they have deposed. Where few can be asked, what
+    /// they say has to do.
+    async fn find(&self) -> Result<Found, Fault> {
+        let mut asked: FuturesUnordered<_> = self.sentinels.iter().map(|sentinel| self.ask(sentinel)).collect();
+        let (mut found, mut fault) = (Vec::new(), None);
+        while let Some(answer) = asked.next().await {
+            match answer {
+                Ok(named) => found.push(named),
+                // That they know no such master says more than that another one is away.
+                Err(_) if matches!(fault, Some(Fault::NoSuchMaster(_))) => {}
+                Err(error) => fault = Some(error),
+            }
+            if found.len() > self.sentinels.len() / 2 {
+                break;
+            }
+        }
+        let late = async {
+            while let Some(answer) = asked.next().await {
+                found.extend(answer);
+            }
+        };
+        // Their time is over, or they were heard.
+        let _ = tokio::time::timeout(LATECOMERS, late).await;
+        newest(found).ok_or_else(|| fault.unwrap_or_else(|| self.nobody()))
     }
 
-    async fn ask(&self, sentinel: &Address) -> Result<Address, Fault> {
-        let client = sentinel.client().map_err(Fault::Connecting)?;
-        let asked = async {
-            let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-            cmd("SENTINEL").arg("get-master-addr-by-name").arg(&self.master).query_async::<Value>(&mut connection).await
-        };
-        let answer = tokio::time::timeout(LONGEST_LOOKUP, asked).await;
-        let answer = answer.map_err(|_| Fault::Away(format!("no sentinel of {} answers", self.master)))?;
-        match redis::from_redis_value::<Option<(String, u16)>>(answer.map_err(Fault::Connecting)?) {
-            Ok(Some((host, port))) => Ok(self.server.elsewhere(&host, port)),
-            Ok(None) => Err(Fault::NoSuchMaster(self.master.clone())),
-            Err(_) => Err(Fault::Away(format!("{sentinel} is no sentinel"))),
-        }
+    async fn ask(&self, sentinel: &Address) -> Result<Found, Fault> {
+        let answer = tokio::time::timeout(LONGEST_LOOKUP, self.ask_for_ever(sentinel)).await;
+        let (epoch, address) = answer.map_err(|_| self.nobody())?.map_err(Fault::Connecting)?;
+        let (host, port) = address.ok_or_else(|| Fault::NoSuchMaster(self.master.clone()))?;
+        Ok(Found { address: self.server.elsewhere(&host, port), epoch })
     }
+
+    async fn ask_for_ever(&self, sentinel: &Address) -> RedisResult<(u64, Option<(String, u16)>)> {
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let mut connection = sentinel.client()?.get_multiplexed_async_connection_with_config(&config).await?;
+        // In this order: then the address is at least as new as the epoch.
+        let epoch = self.epoch(&mut connection).await.unwrap_or(0);
+        let mut command = cmd("SENTINEL");
+        command.arg("get-master-addr-by-name").arg(&self.master);
+        Ok((epoch, command.query_async(&mut connection).await?))
+    }
+
+    /// Nothing when the sentinel does not say: then its word counts least.
+    async fn epoch(&self, connection: &mut MultiplexedConnection) -> Option<u64> {
+        let mut command = cmd("SENTINEL");
+        command.arg("MASTER").arg(&self.master);
+        let about: HashMap<String, String> = command.query_async(connection).await.ok()?;
+        about.get("config-epoch")?.parse().ok()
+    }
+
+    fn nobody(&self) -> Fault {
+        Fault::Away(format!("no sentinel of {} answers", self.master))
+    }
+}
+
+/// The master of the latest fail-over; of one that as many know by two addresses, the one that most name.
+fn newest(found: Vec<Found>) -> Option<Found> {
+    let mut votes: HashMap<(u64, String), usize> = HashMap::new();
+    for named in &found {
+        *votes.entry((named.epoch, named.address.to_string())).or_default() += 1;
+    }
+    found.into_iter().max_by_key(|named| (named.epoch, votes[&(named.epoch, named.address.to_string())]))
 }
 
 #[cfg(test)]
@@ -107,5 +171,28 @@ mod tests {
         assert!(!format!("{sentinels:?}").contains("secret"));
         let error = Sentinels::parse("//a,b").unwrap_err();
         assert!(error.to_string().contains("name of the master"), "{error}");
+    }
+
+    fn found(epoch: u64, host: &str) -> Found {
+        Found { address: Address::parse(&format!("//{host}")).unwrap(), epoch }
+    }
+
+    #[test]
+    fn who_knows_of_the_latest_fail_over_is_believed_and_then_the_many() {
+        let names = |found: &[(u64, &str)]| {
+            let found = found.iter().map(|(epoch, host)| self::found(*epoch, host)).collect();
+            newest(found).map(|found| found.address.to_string())
+        };
+        assert_eq!(names(&[]), None);
+        assert_eq!(names(&[(3, "a"), (3, "a"), (4, "b")]).unwrap(), "b:6379");
+        assert_eq!(names(&[(3, "a"), (3, "b"), (3, "b")]).unwrap(), "b:6379");
+    }
+
+    #[test]
+    fn a_connection_is_left_for_a_later_fail_over_alone() {
+        let here = found(3, "a");
+        assert!(found(4, "b").replaces(&here));
+        assert!(!found(4, "a").replaces(&here), "it is the same server");
+        assert!(!found(2, "b").replaces(&here), "who says so knows less than who sent us here");
     }
 }

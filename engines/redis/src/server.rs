@@ -1,22 +1,25 @@
 //! One side of a client at one server: its connection, and the verbs about claims.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use lockhouse_core::{
-    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Patience, PublicId, Renewal, Result, Standing, Withdrawal,
+    Claim, Clock, ClockWatch, Error, Kind, Moment, Name, Notices, Patience, PublicId, Renewal, Result, Standing,
+    Withdrawal,
 };
 use rand::Rng;
 use redis::{Value, cmd};
 
 use crate::answer::Answer;
+use crate::call::Call;
 use crate::error::{Fault, explain};
 use crate::keys::Keys;
 use crate::link::{Link, Live};
 use crate::route::Route;
-use crate::scripts::{CLAIM, Call, EVICT, Prepared, RENEW, WITHDRAW};
-use crate::waiters::Waiters;
+use crate::scripts::{CLAIM, EVICT, Prepared, RENEW, WITHDRAW};
 
 /// So many leases are renewed by one call of the script: the server does nothing else meanwhile.
 const RENEWALS_AT_ONCE: usize = 250;
@@ -31,7 +34,7 @@ const LARGEST_FLOOR: u64 = 1 << 53;
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) link: Link,
-    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) notices: Arc<Notices>,
     pub(crate) keys: Keys,
     kept: Arc<ClockWatch>,
     pub(crate) name: String,
@@ -44,10 +47,10 @@ pub(crate) struct Server {
 impl Server {
     /// A side of a client. Nothing is sent yet.
     pub(crate) fn new(route: Route, keys: Keys, kept: Arc<ClockWatch>) -> Self {
-        let waiters = Arc::new(Waiters::default());
+        let notices = Arc::new(Notices::default());
         let name = route.to_string();
-        let link = Link::new(route, keys.channel(rand::random()), Arc::clone(&waiters));
-        Self { link, waiters, keys, kept, name, votes: false, replicas: 0 }
+        let link = Link::new(route, keys.channel(rand::random()), Arc::clone(&notices));
+        Self { link, notices, keys, kept, name, votes: false, replicas: 0 }
     }
 
     /// A grant and a renewal count when so many replicas have them.
@@ -78,7 +81,7 @@ impl Server {
     }
 
     /// Runs a script that answers with the server's time first. Also says on which connection.
-    async fn run_on(&self, script: &Prepared, call: &Call, limit: Duration) -> Result<(Answer, Live)> {
+    async fn run_on(&self, script: &Prepared, call: &Call, limit: Duration) -> Result<(Answer, Arc<Live>)> {
         let sent = Clock::Boot.now();
         let heard = script.run(&self.link, call, limit).await.map_err(|fault| self.explain(fault))?;
         let read = |value: Value| {
@@ -97,24 +100,24 @@ impl Server {
 
     pub(crate) async fn claim(&self, claim: &Claim) -> Result<Standing> {
         check(claim)?;
-        let patience: u32 = match claim.patience {
-            Patience::None => 0,
-            Patience::Waits => 1,
-            Patience::Barges => 2,
+        let patience = match claim.patience {
+            Patience::None => "0",
+            Patience::Waits => "1",
+            Patience::Barges => "2",
         };
         let call = Call::new()
-            .line(self.keys.line(&claim.name))
+            .line(&self.keys.line(&claim.name))
             .key(self.keys.counter(&claim.name))
-            .text(hex(claim))
-            .number(claim.capacity)
-            .number(claim.weight)
-            .number(claim.priority)
-            .number(patience)
-            .number(millis(claim.ttl))
-            .number(claim.floor)
+            .show(Hex(claim))
+            .show(claim.capacity)
+            .show(claim.weight)
+            .show(claim.priority)
+            .text(patience)
+            .show(millis(claim.ttl))
+            .show(claim.floor)
             .flag(claim.lingers)
             .text(self.link.channel())
-            .text(about(claim));
+            .text(&about(claim));
         let (mut answer, on) = self.run_on(&CLAIM, &call, patience_for(claim.ttl / 2)).await?;
         let standing = self.stands(claim, &mut answer).map_err(|fault| self.explain(fault))??;
         self.kept.claimed(claim, standing);
@@ -132,7 +135,8 @@ impl Server {
                 let ahead = u32::try_from(answer.count()?).unwrap_or(u32::MAX);
                 let (waiters, left, stranger) = (answer.count()?, answer.number()?, answer.count()? == 1);
                 let pause = pause(waiters, u64::try_from(left).ok().map(Duration::from_millis), stranger);
-                self.waiters.ask_at(claim.id, pause.map_or(Moment::NEVER, |pause| Clock::Boot.now() + pause));
+                let now = Clock::Boot.now();
+                self.notices.queued(claim.id, now, pause.map_or(Moment::NEVER, |pause| now + pause));
                 Ok(Standing::Queued { ahead })
             }
             2 => Ok(Standing::Refused),
@@ -184,7 +188,7 @@ impl Server {
         let mut call = Call::new().key(self.keys.counter(&first.name));
         for claim in claims {
             let line = self.keys.line(&claim.name);
-            call = call.line(line).text(hex(claim)).number(millis(claim.ttl)).flag(claim.lingers);
+            call = call.line(&line).show(Hex(claim)).show(millis(claim.ttl)).flag(claim.lingers);
         }
         let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
         let (mut answer, on) = self.run_on(&RENEW, &call, patience_for(shortest / 3)).await?;
@@ -200,7 +204,7 @@ impl Server {
     }
 
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let call = Call::new().line(self.keys.line(&claim.name)).key(self.keys.counter(&claim.name)).text(hex(claim));
+        let call = Call::new().line(&self.keys.line(&claim.name)).key(self.keys.counter(&claim.name)).show(Hex(claim));
         let mut answer = self.run(&WITHDRAW, &call, patience_for(claim.ttl / 2)).await?;
         let there = answer.count().map_err(|fault| self.explain(fault))? == 1;
         self.kept.withdrawn(&claim.id);
@@ -208,13 +212,13 @@ impl Server {
     }
 
     pub(crate) async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
-        let call = Call::new().line(self.keys.line(name)).key(self.keys.counter(name)).text(claim.to_string());
+        let call = Call::new().line(&self.keys.line(name)).key(self.keys.counter(name)).show(claim);
         let mut answer = self.run(&EVICT, &call, PATIENCE).await?;
         Ok(answer.count().map_err(|fault| self.explain(fault))? == 1)
     }
 
     pub(crate) async fn moved(&self, claim: &Claim) -> Result<Option<Standing>> {
-        let mut registration = self.waiters.register(claim.id);
+        let mut registration = self.notices.register(claim.id);
         if !self.link.listens() {
             // Nothing would be heard. Whoever asks again makes a connection.
             return Err(Error::new(Kind::Unreachable, format!("the connection to {} broke", self.name)));
@@ -254,15 +258,21 @@ fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1)
 }
 
-fn hex(claim: &Claim) -> String {
-    format!("{:032x}", u128::from_be_bytes(*claim.id.as_bytes()))
+/// The id of a claim as scripts know it: 32 digits.
+struct Hex<'a>(&'a Claim);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(*self.0.id.as_bytes()))
+    }
 }
 
 /// What people see: the owner's label and, on a line of its own, the note.
-fn about(claim: &Claim) -> String {
-    let owner = claim.owner.label().replace('\n', " ");
+fn about(claim: &Claim) -> Cow<'_, str> {
+    let label = claim.owner.label();
+    let owner = if label.contains('\n') { label.replace('\n', " ").into() } else { Cow::Borrowed(label) };
     match &claim.note {
-        Some(note) => format!("{owner}\n{note}"),
+        Some(note) => format!("{owner}\n{note}").into(),
         None => owner,
     }
 }

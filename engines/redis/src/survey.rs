@@ -9,8 +9,9 @@ use lockhouse_core::{Line, Name, Place, PublicId, Result};
 use redis::cmd;
 
 use crate::answer::Answer;
+use crate::call::Call;
 use crate::error::Fault;
-use crate::scripts::{Call, SURVEY};
+use crate::scripts::SURVEY;
 use crate::server::{PATIENCE, Server};
 
 /// So many keys are looked at by one step of the search.
@@ -46,7 +47,7 @@ impl Server {
     }
 
     async fn line(&self, name: Name) -> Result<Option<Line>> {
-        let call = Call::new().line(self.keys.line(&name)).key(self.keys.counter(&name));
+        let call = Call::new().line(&self.keys.line(&name)).key(self.keys.counter(&name));
         // The script is not told what time it is asked for: its answer is, first of all.
         let answer = SURVEY.run(&self.link, &call, PATIENCE).await.and_then(|heard| Answer::new(heard.value));
         answer.and_then(|mut answer| read(name, &mut answer)).map_err(|fault| self.explain(fault))

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use lockhouse_core::{Claim, Standing};
-use servers::{Client, Server, claim, client, info};
+use lockhouse_testkit::{Sides, claim};
+use servers::{Server, client, info};
 
 const TURNS: u32 = 100;
 
 /// Adds that many to the line, and says how long it takes to hand the lock on to one after the other.
-async fn hand_over(client: &Client, line: &mut VecDeque<Claim>, waiters: usize) -> Duration {
+async fn hand_over(client: &Sides, line: &mut VecDeque<Claim>, waiters: usize) -> Duration {
     let newcomers: Vec<Claim> =
         (line.len()..=waiters).map(|_| Claim { ttl: Duration::from_secs(300), ..claim("x") }).collect();
     // The script is there after the first, so the others are answered in the order in which they are sent.

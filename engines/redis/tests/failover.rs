@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use lockhouse_core::{Kind, Locks, Loss};
 use lockhouse_redis::Redis;
+use lockhouse_testkit::{Cut, Proxy, Wire};
 use redis::Value;
-use watched::Watched;
+use servers::until;
+use watched::{Sentinel, Watched};
 
 const TTL: Duration = Duration::from_secs(2);
 const LONG: Duration = Duration::from_secs(30);
@@ -18,11 +20,17 @@ async fn client(watched: &Watched, replicas: u32) -> Locks {
 }
 
 /// What `guarantees()` and the README say of one server and of Sentinel: a fail-over may lose a grant.
+///
+/// One client is cut off together with the master, and hears nothing of the sentinels.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_off_master_causes_a_double_hold_and_not_a_grant_that_waits_for_replicas() {
     let watched = Watched::start();
-    let (careless, careful) = (client(&watched, 0).await, client(&watched, 1).await);
+    let proxies: Vec<Proxy> = watched.sentinels.iter().map(|it| Proxy::before(it.socket())).collect();
+    let sentinels: Vec<String> = proxies.iter().map(|proxy| proxy.address().to_string()).collect();
+    let at = |replicas| Redis::sentinel(&format!("//{}/mymaster", sentinels.join(","))).unwrap().replicas(replicas);
+    let (careless, careful) = (Locks::new(at(0)).await.unwrap(), Locks::new(at(1)).await.unwrap());
     watched.cut_off_master();
+    proxies.iter().for_each(|proxy| proxy.cut(Cut::Silent));
 
     let old = careless.mutex("careless").ttl(TTL).lock().await.unwrap();
     let error = careful.mutex("careful").ttl(TTL).try_lock().await.unwrap_err();
@@ -34,6 +42,51 @@ async fn a_cut_off_master_causes_a_double_hold_and_not_a_grant_that_waits_for_re
     let new = client(&watched, 0).await.mutex("careless").ttl(TTL).wait(LONG).lock().await.unwrap();
     assert!(old.check().is_ok() && new.check().is_ok(), "two hold it: nobody could know");
     assert!(new.token() > old.token(), "their tokens tell them apart");
+
+    // As soon as a sentinel can be asked, the one who stayed with the deposed master is told.
+    proxies.iter().for_each(|proxy| proxy.mend());
+    let loss = tokio::time::timeout(Duration::from_secs(6) + TTL, old.lost()).await.expect("told in time");
+    assert_eq!(loss, Loss::Gone);
+    new.check().unwrap();
+}
+
+/// The master is cut off from the sentinels, and the client from nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_does_not_stay_with_a_deposed_master() {
+    let watched = Watched::start();
+    let locks = client(&watched, 0).await;
+    let kept = locks.mutex("kept").ttl(LONG).lock().await.unwrap();
+    until("both replicas know it", || {
+        watched.servers[1..].iter().all(|it| it.tell("EXISTS lockhouse:kept") == Value::Int(1))
+    });
+    watched.cut_off_master();
+    let lost = locks.mutex("lost").ttl(TTL).lock().await.unwrap();
+    watched.fail_over();
+    let loss = tokio::time::timeout(Duration::from_secs(6) + TTL, lost.lost()).await.expect("told in time");
+    assert_eq!(loss, Loss::Gone, "the new master was asked, and knows nothing of it");
+    kept.check().expect("the new master knows it");
+    let next = locks.mutex("lost").ttl(TTL).wait(LONG).lock().await.unwrap();
+    assert_eq!(watched.servers[0].tell("EXISTS lockhouse:lost"), Value::Int(0), "the deposed master was not asked");
+    assert!(next.token() > lost.token());
+}
+
+/// A sentinel that hears nothing of the others goes on naming the deposed master.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sentinel_that_missed_a_fail_over_is_not_believed() {
+    let watched = Watched::start();
+    let deposed = &watched.servers[0];
+    watched.cut_off_master();
+    // Sentinels hear of each other on a channel of the servers they watch.
+    deposed.tell("ACL SETUSER default resetchannels &lockhouse:*");
+    watched.fail_over();
+    let behind = Sentinel::start(deposed.port);
+    until("it names the deposed master", || behind.names() == Some(deposed.port));
+    let others = &watched.sentinels;
+    let address = format!("//{},{},{}/mymaster", behind.socket(), others[0].socket(), behind.socket());
+    let locks = Locks::new(Redis::sentinel(&address).unwrap()).await.unwrap();
+    let held = locks.mutex("x").ttl(LONG).wait(TTL).try_lock().await;
+    assert!(held.is_err(), "the new master gives nothing away for as long as the lease, and the deposed one does");
+    assert_eq!(behind.names(), Some(deposed.port), "it heard of it, and the test shows nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

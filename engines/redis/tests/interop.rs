@@ -4,78 +4,20 @@
 
 mod servers;
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use lockhouse_core::{Line, Locks};
 use lockhouse_redis::Redis;
+use lockhouse_testkit::{Peer, python_with};
 use servers::{prefix, settle, shared, tell_words};
 
-/// The Python of the private environment, with its client of Redis.
-fn python() -> PathBuf {
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("redis-py");
-    let python = home.join("bin/python");
-    let works = |python: &PathBuf| {
-        Command::new(python).args(["-c", "import redis"]).output().is_ok_and(|output| output.status.success())
-    };
-    if !works(&python) {
-        let run = |command: &mut Command| {
-            let output = command.output().expect("python3 is installed");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        };
-        run(Command::new("python3").args(["-m", "venv"]).arg(&home));
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "redis"]));
-        assert!(works(&python), "redis-py can be used");
-    }
-    python
-}
-
 /// A program in Python that does what it is told, a word a line, and answers each.
-#[derive(Debug)]
-struct Peer {
-    child: Child,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Peer {
-    fn start(address: &str, key: &str) -> Self {
-        let mut child = Command::new(python())
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py"))
-            .args([&format!("redis:{address}"), key])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, answers }
-    }
-
-    fn tell(&mut self, word: &str) {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{word}").unwrap();
-    }
-
-    fn answer(&mut self) -> String {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        line.trim().to_owned()
-    }
-
-    fn ask(&mut self, word: &str) -> String {
-        self.tell(word);
-        self.answer()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn peer(address: &str, key: &str) -> Peer {
+    let mut command = Command::new(python_with("redis", Path::new(env!("CARGO_TARGET_TMPDIR"))));
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py")).args([&format!("redis:{address}"), key]);
+    Peer::start(&mut command)
 }
 
 async fn ours(address: &str, prefix: &str) -> Locks {
@@ -91,7 +33,7 @@ async fn line(locks: &Locks) -> Option<Line> {
 async fn each_refuses_while_the_other_holds_and_neither_releases_the_others() {
     let (address, prefix) = (shared(), prefix());
     let locks = ours(&address, &prefix).await;
-    let mut peer = Peer::start(&address, &format!("{prefix}a"));
+    let mut peer = peer(&address, &format!("{prefix}a"));
 
     let guard = locks.mutex("a").lock().await.unwrap();
     assert_eq!(peer.ask("try"), "refused");
@@ -115,7 +57,7 @@ async fn each_refuses_while_the_other_holds_and_neither_releases_the_others() {
 async fn a_waiter_gets_in_soon_after_a_stranger_lets_go_or_its_lock_ends() {
     let (address, prefix) = (shared(), prefix());
     let locks = ours(&address, &prefix).await;
-    let mut peer = Peer::start(&address, &format!("{prefix}a"));
+    let mut peer = peer(&address, &format!("{prefix}a"));
     for lets_go in [true, false] {
         // The stranger's lock ends by itself after two seconds.
         assert_eq!(peer.ask("try"), "granted");
@@ -136,7 +78,7 @@ async fn a_waiter_gets_in_soon_after_a_stranger_lets_go_or_its_lock_ends() {
 async fn a_strangers_lock_can_be_evicted() {
     let (address, prefix) = (shared(), prefix());
     let locks = ours(&address, &prefix).await;
-    let mut peer = Peer::start(&address, &format!("{prefix}a"));
+    let mut peer = peer(&address, &format!("{prefix}a"));
     assert_eq!(peer.ask("try"), "granted");
     let id = line(&locks).await.unwrap().places[0].id;
     assert!(locks.evict("a", id).await.unwrap());
@@ -153,7 +95,7 @@ async fn no_increment_is_lost_between_both() {
     let locks = ours(&address, &prefix).await;
     let counter = format!("{prefix}counter");
     tell_words(&address, &["SET", &counter, "0"]);
-    let mut peer = Peer::start(&address, &format!("{prefix}a"));
+    let mut peer = peer(&address, &format!("{prefix}a"));
     peer.tell(&format!("count {counter} {TIMES}"));
     for _ in 0..TIMES {
         let guard = locks.mutex("a").lock().await.unwrap();

@@ -2,66 +2,34 @@
 
 mod servers;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use lockhouse_core::{Kind, Locks};
 use lockhouse_redis::{Redis, Tls};
-use servers::{Server, free_port};
-use tempfile::TempDir;
+use lockhouse_testkit::{Authority, free_port};
+use servers::Server;
 
-/// A certificate authority, and a certificate for this machine and for a client.
-struct Authority(TempDir);
+/// A server that speaks TLS on a port beside its plain one, and says which.
+fn server(authority: &Authority, clients: &str) -> (Server, u16) {
+    let port = free_port();
+    let options = [
+        "--tls-port".into(),
+        port.to_string(),
+        "--tls-cert-file".into(),
+        authority.path("server.crt"),
+        "--tls-key-file".into(),
+        authority.path("server.key"),
+        "--tls-ca-cert-file".into(),
+        authority.path("ca.crt"),
+        "--tls-auth-clients".into(),
+        clients.into(),
+    ];
+    (Server::start(&options.each_ref().map(String::as_str)), port)
+}
 
-impl Authority {
-    fn new() -> Self {
-        let authority = Self(tempfile::tempdir().unwrap());
-        authority.make("ca", &["-subj", "/CN=an authority", "-addext", "basicConstraints=critical,CA:TRUE"]);
-        let (ca, key) = (authority.path("ca.crt"), authority.path("ca.key"));
-        let signed = ["-CA", ca.to_str().unwrap(), "-CAkey", key.to_str().unwrap()];
-        for name in ["server", "client"] {
-            let about = ["-subj", "/CN=somebody", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
-            let no_authority = ["-addext", "basicConstraints=critical,CA:FALSE"];
-            authority.make(name, &[&about[..], &no_authority, &signed].concat());
-        }
-        authority
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn make(&self, name: &str, more: &[&str]) {
-        let (key, certificate) = (self.path(&format!("{name}.key")), self.path(&format!("{name}.crt")));
-        let mut command = Command::new("openssl");
-        command.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]).args(more);
-        let made = command.arg("-keyout").arg(key).arg("-out").arg(certificate).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    }
-
-    /// A server that speaks TLS on a port beside its plain one, and says which.
-    fn server(&self, clients: &str) -> (Server, u16) {
-        let port = free_port();
-        let file = |name: &str| self.path(name).to_str().unwrap().to_owned();
-        let options = [
-            "--tls-port".into(),
-            port.to_string(),
-            "--tls-cert-file".into(),
-            file("server.crt"),
-            "--tls-key-file".into(),
-            file("server.key"),
-            "--tls-ca-cert-file".into(),
-            file("ca.crt"),
-            "--tls-auth-clients".into(),
-            clients.into(),
-        ];
-        (Server::start(&options.each_ref().map(String::as_str)), port)
-    }
-
-    fn tls(&self) -> Tls {
-        Tls::new().ca(&self.path("ca.crt")).unwrap()
-    }
+fn tls(authority: &Authority) -> Tls {
+    Tls::new().ca(authority.path("ca.crt").as_ref()).unwrap()
 }
 
 async fn lock(port: u16, tls: Tls) -> lockhouse_core::Result<()> {
@@ -72,9 +40,9 @@ async fn lock(port: u16, tls: Tls) -> lockhouse_core::Result<()> {
 #[tokio::test]
 async fn a_server_is_believed_that_has_a_certificate_of_our_authority_and_no_other() {
     let authority = Authority::new();
-    let (_server, port) = authority.server("no");
-    lock(port, authority.tls()).await.unwrap();
-    let error = lock(port, Authority::new().tls()).await.unwrap_err();
+    let (_server, port) = server(&authority, "no");
+    lock(port, tls(&authority)).await.unwrap();
+    let error = lock(port, tls(&Authority::new())).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unreachable, "{error}");
     lock(port, Tls::new()).await.expect_err("the operating system does not know it");
 }
@@ -82,10 +50,11 @@ async fn a_server_is_believed_that_has_a_certificate_of_our_authority_and_no_oth
 #[tokio::test]
 async fn a_server_that_wants_to_see_a_certificate_is_shown_one() {
     let authority = Authority::new();
-    let (_server, port) = authority.server("yes");
-    let shown = authority.tls().client(&authority.path("client.crt"), &authority.path("client.key")).unwrap();
+    let (_server, port) = server(&authority, "yes");
+    let shown =
+        tls(&authority).client(authority.path("client.crt").as_ref(), authority.path("client.key").as_ref()).unwrap();
     lock(port, shown).await.unwrap();
-    lock(port, authority.tls()).await.expect_err("it is shown nothing");
+    lock(port, tls(&authority)).await.expect_err("it is shown nothing");
 }
 
 #[tokio::test]

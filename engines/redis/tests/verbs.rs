@@ -5,10 +5,10 @@ mod servers;
 use std::slice::from_ref;
 use std::time::Duration;
 
-use lockhouse_core::{Claim, Happened, Kind, Locks, Patience, Renewal, Standing, Write, Written};
-use lockhouse_redis::Redis;
+use lockhouse_core::{Claim, Happened, Kind, Patience, Renewal, Standing, Write, Written};
+use lockhouse_testkit::claim;
 use redis::Value;
-use servers::{Server, claim, client, left_over, prefix, shared, tell_words};
+use servers::{Server, client, left_over, prefix, shared, tell_words};
 
 fn token(standing: Standing) -> u64 {
     match standing {
@@ -28,7 +28,7 @@ async fn a_mutex_is_one_plain_key_that_ends_with_its_lease_and_leaves_nothing() 
     let Value::BulkString(value) = tell_words(&address, &["GET", &key]) else { panic!("a string") };
     assert!(value.starts_with(format!("{:032x}", u128::from_be_bytes(*a.id.as_bytes())).as_bytes()));
     let Value::Int(left) = tell_words(&address, &["PTTL", &key]) else { panic!("a number") };
-    assert!((1..=30_000).contains(&left), "{left}");
+    assert!((1..=10_000).contains(&left), "{left}");
     client.front.withdraw(&a).await.unwrap();
     assert_eq!(left_over(&address, &prefix), [""; 0]);
 }
@@ -142,42 +142,4 @@ async fn a_new_process_gives_nothing_away_until_its_predecessors_leases_are_over
     // The start of the process is known to a second.
     assert!(restarted.elapsed() >= ttl - Duration::from_secs(1), "{:?}", restarted.elapsed());
     assert!(next > before, "tokens grow although everything was forgotten");
-}
-
-#[tokio::test]
-async fn what_the_server_refuses_is_told_apart() {
-    let server = Server::start(&["--maxmemory", "100mb"]);
-    let client = client(&server.address(), "p:").await;
-    let held = claim("held");
-    token(client.front.claim(&held).await.unwrap());
-    let refused = async |kind, happened| {
-        let error = client.front.claim(&claim("a")).await.unwrap_err();
-        assert_eq!((error.kind(), error.may_have_happened()), (kind, happened), "{error}");
-    };
-    server.tell("CONFIG SET maxmemory 1");
-    refused(Kind::Full, Happened::No).await;
-    let renewed = client.keeper.renew(from_ref(&held)).await.unwrap();
-    assert_eq!(renewed, [Renewal::Renewed], "a full server still renews");
-    server.tell("CONFIG SET maxmemory 0");
-    server.tell("REPLICAOF 127.0.0.1 1");
-    refused(Kind::Unreachable, Happened::No).await;
-    server.tell("REPLICAOF NO ONE");
-    server.tell("ACL SETUSER default -zadd -set");
-    let error = client.front.claim(&claim("a")).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
-    server.tell("ACL SETUSER default +@all");
-    server.tell("HSET p:taken x y");
-    let error = client.front.claim(&claim("taken")).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Corrupt, "{error}");
-}
-
-#[tokio::test]
-async fn credentials_are_used_and_refused() {
-    let server = Server::start(&[]);
-    server.tell("ACL SETUSER alice on >s3cret ~* &* +@all");
-    let at = |credentials: &str| Redis::at(&format!("//{credentials}@127.0.0.1:{}", server.port)).unwrap();
-    Locks::new(at("alice:s3cret")).await.unwrap();
-    let error = Locks::new(at("alice:wrong")).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
-    assert!(!error.to_string().contains("wrong"), "{error}");
 }

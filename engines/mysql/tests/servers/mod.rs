@@ -1,6 +1,8 @@
 //! MariaDB servers of the tests' own, and clients of theirs.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod subject;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

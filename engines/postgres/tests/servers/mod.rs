@@ -1,6 +1,9 @@
 //! PostgreSQL servers of the tests' own, and clients of theirs.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod psql;
+pub(crate) mod subject;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use lockhouse_core::{Claim, ClaimId, Connector, Engine, Name, Owner, Patience, Side};
 use lockhouse_postgres::Postgres;
+use lockhouse_testkit::Proxy;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
@@ -304,6 +308,15 @@ pub(crate) async fn client(address: &str, table: &str) -> Client {
         keeper: postgres.connect(Side::Keeper).await.unwrap(),
         front: postgres.connect(Side::Front).await.unwrap(),
     }
+}
+
+/// A proxy before a server, and the address of the server through it.
+pub(crate) fn through(address: &str) -> (Proxy, String) {
+    let (user, place) = address.rsplit_once('@').unwrap_or(("//", address));
+    let (server, database) = place.split_once('/').expect("an address with a database");
+    let proxy = Proxy::before(server.parse().expect("an address with a port"));
+    let through = format!("{user}@{}/{database}", proxy.address());
+    (proxy, through)
 }
 
 /// A name for tables that no other test uses.

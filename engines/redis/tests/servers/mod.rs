@@ -1,23 +1,18 @@
 //! Redis servers of the tests' own, and clients of theirs.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use lockhouse_core::{Claim, ClaimId, Connector, Engine, Name, Owner, Patience, Side};
 use lockhouse_redis::Redis;
-use rustix::process::{Pid, Signal, kill_process};
+use lockhouse_testkit::{Program, Sides, bound, free_port};
+use rustix::process::Signal;
 
 /// A server that is ended when it is dropped, and at the latest when the test process ends.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) port: u16,
-    options: Vec<String>,
-    environment: Vec<(String, String)>,
-    child: Mutex<Child>,
+    program: Program,
 }
 
 /// The server that most tests share: the one in `LOCKHOUSE_TEST_REDIS` if that is set.
@@ -27,10 +22,8 @@ pub(crate) fn shared() -> String {
 }
 
 /// The address of a server that was given to the tests.
-#[expect(clippy::disallowed_methods, reason = "tests are told of a server by the environment")]
 pub(crate) fn given() -> Option<String> {
-    let url = std::env::var("LOCKHOUSE_TEST_REDIS").ok()?;
-    Some(url.strip_prefix("redis:").unwrap_or(&url).to_owned())
+    lockhouse_testkit::given("LOCKHOUSE_TEST_REDIS")
 }
 
 impl Server {
@@ -48,19 +41,20 @@ impl Server {
 
     /// A server that gives nothing away at first, or is a replica.
     pub(crate) fn start_anew(options: &[&str], environment: &[(&str, &str)]) -> Self {
-        let environment: Vec<(String, String)> =
-            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        // Another program may be faster to take the port.
-        for _ in 0..5 {
-            let port = free_port();
-            let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-            let child = Mutex::new(spawn(port, &options, &environment));
-            let server = Self { port, child, options, environment: environment.clone() };
-            if server.answers(Duration::from_secs(10)) {
-                return server;
-            }
-        }
-        panic!("redis-server cannot be started: see whether the package redis-server is installed");
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let (port, options) = (free_port(), owned(options));
+        let environment: Vec<Vec<String>> = environment.iter().map(|(name, value)| owned(&[name, value])).collect();
+        let program = Program::start(move || {
+            let mut command = bound("redis-server");
+            command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+            command.args(["--port", &port.to_string(), "--dir", env!("CARGO_TARGET_TMPDIR")]);
+            command.args(["--dbfilename", &format!("{port}.rdb")]).args(&options);
+            command.envs(environment.iter().map(|variable| (&variable[0], &variable[1])));
+            command
+        });
+        let server = Self { port, program };
+        assert!(server.answers(), "redis-server cannot be started: see whether the package redis-server is installed");
+        server
     }
 
     pub(crate) fn address(&self) -> String {
@@ -74,64 +68,43 @@ impl Server {
         address
     }
 
-    fn answers(&self, within: Duration) -> bool {
-        let until = Instant::now() + within;
-        while Instant::now() < until {
-            if self.child.lock().unwrap().try_wait().unwrap().is_some() {
-                return false;
-            }
-            if let Ok(mut connection) = plain(&self.address()).get_connection_with_timeout(Duration::from_secs(1))
-                && redis::cmd("PING").exec(&mut connection).is_ok()
-            {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        false
+    fn answers(&self) -> bool {
+        self.program.answers(Duration::from_secs(10), || {
+            let connected = plain(&self.address()).get_connection_with_timeout(Duration::from_secs(1));
+            connected.is_ok_and(|mut connection| redis::cmd("PING").exec(&mut connection).is_ok())
+        })
     }
 
     /// Ends it without warning.
     pub(crate) fn kill(&self) {
-        let mut child = self.child.lock().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        self.program.kill();
     }
 
     /// Whether it was ended and not started again.
     pub(crate) fn is_down(&self) -> bool {
-        self.child.lock().unwrap().try_wait().unwrap().is_some()
+        !self.program.is_up()
     }
 
     /// Starts it again on the same port.
     pub(crate) fn restart(&self) {
-        *self.child.lock().unwrap() = spawn(self.port, &self.options, &self.environment);
-        assert!(self.answers(Duration::from_secs(10)), "the server cannot be started again");
+        self.start_again();
+        assert!(self.answers(), "the server cannot be started again");
+    }
+
+    /// The same without waiting until it answers.
+    pub(crate) fn start_again(&self) {
+        self.program.restart();
     }
 
     /// Makes it stand still, or go on.
     pub(crate) fn signal(&self, signal: Signal) {
-        let id = self.child.lock().unwrap().id();
-        kill_process(Pid::from_raw(id.cast_signed()).unwrap(), signal).unwrap();
+        self.program.signal(signal);
     }
 
     /// Sends it a command.
     pub(crate) fn tell(&self, command: &str) -> redis::Value {
         tell(&self.address(), command)
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let child = self.child.get_mut().unwrap();
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-}
-
-/// A port that nobody uses. The servers of a cluster also use the one that is 10 000 higher.
-pub(crate) fn free_port() -> u16 {
-    let mut ports = std::iter::repeat_with(|| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
-    ports.find(|port| *port <= u16::MAX - 10_000).unwrap()
 }
 
 /// What a server says about itself.
@@ -176,45 +149,10 @@ pub(crate) fn plain(address: &str) -> redis::Client {
     redis::Client::open(format!("redis:{address}")).unwrap()
 }
 
-fn spawn(port: u16, options: &[String], environment: &[(String, String)]) -> Child {
-    let mut command = Command::new("setpriv");
-    // The kernel ends the server when the thread that started it ends, which it does with the process alone.
-    command.args(["--pdeathsig", "KILL", "redis-server", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-    command.args(["--port", &port.to_string(), "--dir", env!("CARGO_TARGET_TMPDIR")]);
-    command.args(["--dbfilename", &format!("{port}.rdb")]).args(options);
-    command.envs(environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    start(command)
-}
-
-/// Starts a program on a thread that lives as long as this process.
-pub(crate) fn start(command: Command) -> Child {
-    type Order = (Command, Sender<Child>);
-    static STARTER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
-        let (sender, receiver) = channel::<Order>();
-        std::thread::spawn(move || {
-            while let Ok((mut command, answer)) = receiver.recv() {
-                answer.send(command.spawn().expect("setpriv is there, as on every Debian")).unwrap();
-            }
-        });
-        Mutex::new(sender)
-    });
-    let (sender, receiver) = channel();
-    STARTER.lock().unwrap().send((command, sender)).unwrap();
-    receiver.recv().unwrap()
-}
-
-/// Both sides of a client, without the client.
-#[derive(Debug)]
-pub(crate) struct Client {
-    pub(crate) keeper: Arc<dyn Engine>,
-    pub(crate) front: Arc<dyn Engine>,
-}
-
-pub(crate) async fn client(address: &str, prefix: &str) -> Client {
+/// Both sides of a client at a server that gives locks away.
+pub(crate) async fn client(address: &str, prefix: &str) -> Sides {
     settle(address, prefix);
-    let redis = Redis::at(address).unwrap().prefix(prefix).unwrap();
-    Client { keeper: redis.connect(Side::Keeper).await.unwrap(), front: redis.connect(Side::Front).await.unwrap() }
+    Sides::of(&Redis::at(address).unwrap().prefix(prefix).unwrap()).await
 }
 
 /// A prefix that no other test uses.
@@ -227,21 +165,4 @@ pub(crate) fn left_over(address: &str, prefix: &str) -> Vec<String> {
     let mut connection = plain(address).get_connection().unwrap();
     let keys: Vec<String> = redis::cmd("KEYS").arg(format!("*{prefix}*")).query(&mut connection).unwrap();
     keys.into_iter().filter(|key| !key.ends_with("\ttokens")).collect()
-}
-
-/// A mutex's claim.
-pub(crate) fn claim(name: &str) -> Claim {
-    Claim {
-        id: ClaimId::random(),
-        name: Name::new(name).unwrap(),
-        owner: Owner::new("tester"),
-        weight: 1,
-        capacity: 1,
-        priority: 0,
-        patience: Patience::Waits,
-        ttl: Duration::from_secs(30),
-        note: None,
-        floor: 0,
-        lingers: false,
-    }
 }

@@ -1,18 +1,20 @@
 //! A master, two replicas, and three sentinels that watch them.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
+use std::time::Duration;
 
+use lockhouse_testkit::{Program, bound, free_port};
 use tempfile::TempDir;
 
-use crate::servers::{self, Server, free_port, info, tell_words, until};
+use crate::servers::{Server, info, plain, until};
 
 /// A master, two replicas, and three sentinels.
 #[derive(Debug)]
 pub(crate) struct Watched {
     /// The master comes first, at the beginning.
     pub(crate) servers: [Server; 3],
-    sentinels: Vec<Sentinel>,
+    pub(crate) sentinels: Vec<Sentinel>,
 }
 
 /// Replication begins at once, and needs no file.
@@ -59,8 +61,8 @@ impl Watched {
     /// The server that the sentinels name, once it is a master.
     pub(crate) fn master(&self) -> Option<&Server> {
         // They hear of a fail-over one after the other, and a client may ask any of them.
-        let port = self.sentinels[0].master();
-        let agreed = self.sentinels.iter().all(|sentinel| sentinel.master() == port);
+        let port = self.sentinels[0].names()?;
+        let agreed = self.sentinels.iter().all(|sentinel| sentinel.names() == Some(port));
         let named = self.servers.iter().find(|server| server.port == port)?;
         info(&named.address(), "replication", "role").filter(|role| agreed && role == "master").map(|_| named)
     }
@@ -77,8 +79,16 @@ impl Watched {
     }
 
     /// Has a sentinel make another server the master.
+    ///
+    /// It gives up what takes too long, as on a busy machine: then it is asked again. While it is at it, it refuses.
     pub(crate) fn fail_over(&self) {
-        tell_words(&self.sentinels[0].address(), &["SENTINEL", "FAILOVER", "mymaster"]);
+        let (first, sentinel) = (self.servers[0].port, &self.sentinels[0]);
+        until("another server is promoted", || {
+            let mut connection = plain(&sentinel.address()).get_connection().unwrap();
+            let _ = redis::cmd("SENTINEL").arg(&["FAILOVER", "mymaster"]).exec(&mut connection);
+            std::thread::sleep(Duration::from_millis(100));
+            sentinel.names() != Some(first)
+        });
         self.until_failed_over();
     }
 
@@ -89,15 +99,17 @@ impl Watched {
     }
 }
 
+/// One sentinel.
 #[derive(Debug)]
-struct Sentinel {
+pub(crate) struct Sentinel {
     port: u16,
-    child: Child,
+    _program: Program,
     _folder: TempDir,
 }
 
 impl Sentinel {
-    fn start(master: u16) -> Self {
+    /// Starts one that watches this master.
+    pub(crate) fn start(master: u16) -> Self {
         let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
         let config = folder.path().join("sentinel.conf");
         let lines = [
@@ -109,10 +121,12 @@ impl Sentinel {
             "sentinel failover-timeout mymaster 5000".into(),
         ];
         std::fs::write(&config, lines.join("\n")).unwrap();
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "redis-server"]).arg(&config).arg("--sentinel");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self { port, child: servers::start(command), _folder: folder }
+        let program = Program::start(move || {
+            let mut command = bound("redis-server");
+            command.arg(&config).arg("--sentinel");
+            command
+        });
+        Self { port, _program: program, _folder: folder }
     }
 
     fn address(&self) -> String {
@@ -124,15 +138,16 @@ impl Sentinel {
         known.contains("status=ok") && known.contains("slaves=2") && known.contains("sentinels=3")
     }
 
-    fn master(&self) -> u16 {
-        let named = tell_words(&self.address(), &["SENTINEL", "get-master-addr-by-name", "mymaster"]);
-        redis::from_redis_value::<(String, u16)>(named).unwrap().1
+    /// Where it can be asked.
+    pub(crate) fn socket(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
     }
-}
 
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// The port of the master that it names; nothing while it does not answer.
+    pub(crate) fn names(&self) -> Option<u16> {
+        let mut connection = plain(&self.address()).get_connection_with_timeout(Duration::from_secs(1)).ok()?;
+        let mut command = redis::cmd("SENTINEL");
+        let named: (String, u16) = command.arg(&["get-master-addr-by-name", "mymaster"]).query(&mut connection).ok()?;
+        Some(named.1)
     }
 }

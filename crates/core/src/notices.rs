@@ -1,19 +1,22 @@
-//! The claims of this client that wait to be told of their turn, by messages of the server.
+//! Notices of a server that it is a claim's turn, and the claims of a client that wait for one: for engines whose server
+//! tells the next in line.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lockhouse_core::{ClaimId, Clock, Moment, Standing};
-use redis::{PushInfo, PushKind, Value};
 use tokio::sync::oneshot;
 
-/// What a waiter is told: its new standing or, with `None`, that it should ask.
-pub(crate) type Word = Option<Standing>;
+use crate::claim::ClaimId;
+use crate::clock::{Clock, Moment};
+use crate::engine::Standing;
 
-/// Who waits here.
+/// What a waiter is told: its new standing or, with `None`, that it should ask.
+type Word = Option<Standing>;
+
+/// Who waits to be told, and what was told to those who do not wait yet.
 #[derive(Debug, Default)]
-pub(crate) struct Waiters {
+pub struct Notices {
     state: Mutex<State>,
 }
 
@@ -43,8 +46,8 @@ struct Note {
 
 #[derive(Debug)]
 enum Said {
-    /// When to ask again although nobody said anything.
-    AskAt(Moment),
+    /// When its claim was sent, and when to ask again although nobody said anything.
+    Queued { sent: Moment, ask_at: Moment },
     /// What a message said.
     Word(Word),
 }
@@ -56,63 +59,58 @@ const OLD: Duration = Duration::from_secs(60);
 
 /// A place among the waiters, given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Registration<'a> {
-    waiters: &'a Waiters,
+pub struct Registration<'a> {
+    notices: &'a Notices,
     id: ClaimId,
     serial: u64,
     told: oneshot::Receiver<Word>,
+    asked_at: Moment,
     ask_at: Moment,
 }
 
-impl Waiters {
+impl Notices {
     /// Registers a claim, which is told at once what was said to it before.
-    pub(crate) fn register(&self, id: ClaimId) -> Registration<'_> {
+    #[must_use]
+    pub fn register(&self, id: ClaimId) -> Registration<'_> {
         let (tell, told) = oneshot::channel();
         let mut state = self.state();
         state.serial += 1;
         let serial = state.serial;
-        let ask_at = match state.notes.remove(&id).map(|note| note.said) {
+        let (asked_at, ask_at) = match state.notes.remove(&id).map(|note| note.said) {
             Some(Said::Word(word)) => {
                 // The other end is right here.
                 let _ = tell.send(word);
-                Moment::NEVER
+                (Moment::NEVER, Moment::NEVER)
             }
             hint => {
                 state.waiting.insert(id, Waiting { serial, tell });
-                if let Some(Said::AskAt(moment)) = hint { moment } else { Moment::NEVER }
+                match hint {
+                    Some(Said::Queued { sent, ask_at }) => (sent, ask_at),
+                    _ => (Moment::PAST, Moment::NEVER),
+                }
             }
         };
-        Registration { waiters: self, id, serial, told, ask_at }
+        Registration { notices: self, id, serial, told, asked_at, ask_at }
     }
 
-    /// The claim is queued: it should ask again at that moment if it is told nothing.
-    pub(crate) fn ask_at(&self, id: ClaimId, moment: Moment) {
+    /// The claim, sent at that moment, is queued: it should ask again at the other if it is told nothing.
+    pub fn queued(&self, id: ClaimId, sent: Moment, ask_at: Moment) {
         let mut state = self.state();
-        // A message that came with the answer knows better.
+        // A notice that came before the answer knows better.
         if !matches!(state.notes.get(&id), Some(Note { said: Said::Word(_), .. })) {
-            state.note(id, Said::AskAt(moment));
+            state.note(id, Said::Queued { sent, ask_at });
         }
     }
 
-    /// What the server pushes. `false` when the connection is gone, and with it whatever was to be told.
-    pub(crate) fn hear(&self, push: &PushInfo) -> bool {
-        match (&push.kind, push.data.as_slice()) {
-            (PushKind::Message, [_, Value::BulkString(message)]) => {
-                if let Some((id, word)) = read(message) {
-                    self.tell(id, word);
-                }
-                true
-            }
-            (PushKind::Disconnection, _) => {
-                self.wake_all();
-                false
-            }
-            _ => true,
+    /// What the server tells: the id of a claim and its token, or the id alone when it should ask.
+    pub fn hear(&self, notice: &str) {
+        if let Some((id, word)) = read(notice) {
+            self.tell(id, word);
         }
     }
 
     /// Everyone should ask: messages may have been lost.
-    pub(crate) fn wake_all(&self) {
+    pub fn wake_all(&self) {
         let waiting = std::mem::take(&mut self.state().waiting);
         for (_, waiting) in waiting {
             // It may have gone away in the meantime.
@@ -145,8 +143,14 @@ impl State {
 }
 
 impl Registration<'_> {
+    /// When its claim was last sent: what was told before that, its answer knew.
+    #[must_use]
+    pub fn asked_at(&self) -> Moment {
+        self.asked_at
+    }
+
     /// Resolves when the claim is told something, or should ask.
-    pub(crate) async fn told(&mut self) -> Word {
+    pub async fn told(&mut self) -> Word {
         tokio::select! {
             biased;
             // The other end is dropped when the same claim is registered again: then both should ask.
@@ -158,17 +162,15 @@ impl Registration<'_> {
 
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        let mut state = self.waiters.state();
+        let mut state = self.notices.state();
         if state.waiting.get(&self.id).is_some_and(|waiting| waiting.serial == self.serial) {
             state.waiting.remove(&self.id);
         }
     }
 }
 
-/// A message: the id of a claim and its token, or the id alone when it should ask.
-fn read(message: &[u8]) -> Option<(ClaimId, Word)> {
-    let message = std::str::from_utf8(message).ok()?;
-    let (id, token) = message.split_once(' ').map_or((message, None), |(id, token)| (id, Some(token)));
+fn read(notice: &str) -> Option<(ClaimId, Word)> {
+    let (id, token) = notice.split_once(' ').map_or((notice, None), |(id, token)| (id, Some(token)));
     let id = (id.len() == 32).then(|| u128::from_str_radix(id, 16).ok()).flatten()?;
     let word = match token {
         Some(token) => Some(Standing::Granted { token: token.parse().ok()? }),
@@ -181,65 +183,66 @@ fn read(message: &[u8]) -> Option<(ClaimId, Word)> {
 mod tests {
     use super::*;
 
-    fn message(id: &ClaimId, token: &str) -> PushInfo {
-        let text = format!("{:032x}{token}", u128::from_be_bytes(*id.as_bytes()));
-        let data = vec![Value::BulkString(b"channel".to_vec()), Value::BulkString(text.into_bytes())];
-        PushInfo { kind: PushKind::Message, data }
+    fn notice(id: &ClaimId, token: &str) -> String {
+        format!("{:032x}{token}", u128::from_be_bytes(*id.as_bytes()))
     }
 
     #[tokio::test]
     async fn only_the_one_meant_is_told_and_nothing_stays_behind() {
-        let (waiters, first, second) = (Waiters::default(), ClaimId::random(), ClaimId::random());
-        let mut one = waiters.register(first);
-        let two = waiters.register(second);
-        assert!(waiters.hear(&message(&first, " 7")));
+        let (notices, first, second) = (Notices::default(), ClaimId::random(), ClaimId::random());
+        let mut one = notices.register(first);
+        let two = notices.register(second);
+        notices.hear(&notice(&first, " 7"));
         assert_eq!(one.told().await, Some(Standing::Granted { token: 7 }));
         drop((one, two));
-        assert!(waiters.state().waiting.is_empty() && waiters.state().notes.is_empty());
+        assert!(notices.state().waiting.is_empty() && notices.state().notes.is_empty());
     }
 
     #[tokio::test]
-    async fn a_message_that_comes_before_its_waiter_is_kept_for_it() {
-        let (waiters, id) = (Waiters::default(), ClaimId::random());
-        waiters.hear(&message(&id, " 7"));
-        waiters.ask_at(id, Moment::NEVER);
-        assert_eq!(waiters.register(id).told().await, Some(Standing::Granted { token: 7 }));
-        assert!(waiters.state().notes.is_empty());
+    async fn a_notice_that_comes_before_its_waiter_is_kept_for_it() {
+        let (notices, id) = (Notices::default(), ClaimId::random());
+        notices.hear(&notice(&id, " 7"));
+        notices.queued(id, Moment::PAST, Moment::NEVER);
+        assert_eq!(notices.register(id).told().await, Some(Standing::Granted { token: 7 }));
+        assert!(notices.state().notes.is_empty());
     }
 
     #[tokio::test]
     async fn everyone_asks_when_the_connection_is_gone() {
-        let (waiters, id) = (Waiters::default(), ClaimId::random());
-        let mut one = waiters.register(id);
-        assert!(!waiters.hear(&PushInfo { kind: PushKind::Disconnection, data: Vec::new() }));
+        let (notices, id) = (Notices::default(), ClaimId::random());
+        let mut one = notices.register(id);
+        notices.wake_all();
         assert_eq!(one.told().await, None);
     }
 
     #[tokio::test]
     async fn a_waiter_asks_when_it_was_told_to() {
-        let (waiters, id) = (Waiters::default(), ClaimId::random());
-        waiters.ask_at(id, Clock::Boot.now() + Duration::from_millis(5));
-        assert_eq!(waiters.register(id).told().await, None);
+        let (notices, id) = (Notices::default(), ClaimId::random());
+        let now = Clock::Boot.now();
+        notices.queued(id, now, now + Duration::from_millis(5));
+        let mut registration = notices.register(id);
+        assert_eq!(registration.asked_at(), now);
+        assert_eq!(registration.told().await, None);
     }
 
     #[tokio::test]
     async fn registering_again_wakes_the_first_and_keeps_the_second() {
-        let (waiters, id) = (Waiters::default(), ClaimId::random());
-        let mut one = waiters.register(id);
-        let mut two = waiters.register(id);
+        let (notices, id) = (Notices::default(), ClaimId::random());
+        let mut one = notices.register(id);
+        let mut two = notices.register(id);
         assert_eq!(one.told().await, None);
         drop(one);
-        waiters.hear(&message(&id, ""));
+        notices.hear(&notice(&id, ""));
         assert_eq!(two.told().await, None);
     }
 
     #[test]
     fn notes_that_nobody_takes_do_not_pile_up_for_ever() {
-        let waiters = Waiters::default();
+        let notices = Notices::default();
         for _ in 0..4 * FEW {
-            waiters.ask_at(ClaimId::random(), Moment::NEVER);
+            notices.queued(ClaimId::random(), Moment::PAST, Moment::NEVER);
         }
         // None is old yet, so all are kept, and they are looked through only now and then.
-        assert!(waiters.state().clear_at >= FEW);
+        assert!(notices.state().clear_at >= FEW);
     }
 }

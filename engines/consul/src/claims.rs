@@ -1,0 +1,344 @@
+//! Getting in line, and where a claim stands.
+//!
+//! Taking a free mutex is one transaction: it acquires the lock's own key, which must not be there, makes the claim's
+//! key, and shows the line. Who waited does the same when the one ahead has left. Claims on other kinds of locks make
+//! their key and look at the line; the one rule decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join;
+use lockhouse_core::line::kind;
+use lockhouse_core::{Claim, Clock, Error, Happened, Kind, Patience, Result, Standing};
+
+use crate::api::{LOCK_FLAGS, OPERATIONS, Op, Outcome};
+use crate::kept::{Behind, Spot};
+use crate::keys::segment;
+use crate::side::{Side, check, patience_for};
+use crate::store::Look;
+use crate::stored::{Evicted, Stored, held_by, value};
+use crate::walk::{Stands, stands};
+
+/// How often a claim is tried again when the line or the session changed under it.
+const ATTEMPTS: u32 = 16;
+
+/// What became of an attempt to acquire the lock's own key.
+#[derive(Debug)]
+enum Taken {
+    /// The claim stands so now.
+    Stands(Standing),
+    /// Somebody has it.
+    Occupied,
+    /// Nobody has it, and nobody may: another program's session has ended, and asked for a pause.
+    Delayed,
+    /// The session is over.
+    Again,
+}
+
+/// How the lock's own key is free.
+#[derive(Debug, Clone, Copy)]
+enum Free {
+    /// There is none.
+    Absent,
+    /// It was released at this index, and left there.
+    Released(u64),
+}
+
+pub(crate) fn is_mutex(claim: &Claim) -> bool {
+    claim.capacity == kind::MUTEX
+}
+
+impl Side {
+    /// Puts the claim in line or says where it stands.
+    pub(crate) async fn claim(&self, claim: &Claim) -> Result<Standing> {
+        check(claim)?;
+        let limit = patience_for(claim.ttl);
+        let until = Clock::Boot.now() + claim.ttl.min(self.session.terms().longest_lease());
+        for _ in 0..ATTEMPTS {
+            let session = self.session.current(limit).await.map_err(|fault| self.explain(fault))?;
+            let cover = self.session.cover(&self.store.link, &session, until, limit);
+            let (placed, covered) = join(self.place(claim, &session, limit), cover).await;
+            let Some(standing) = placed? else { continue };
+            let covered = standing == Standing::Refused || covered.map_err(|fault| self.explain(fault).unknown())?;
+            if covered {
+                return self.not_below_the_floor(claim, standing).await;
+            }
+        }
+        let what = "the line or the session kept changing";
+        Err(Error::new(Kind::Unreachable, what).unknown().help("see whether the servers keep electing leaders"))
+    }
+
+    /// An index cannot be raised: the token of a quorum with other engines in it may be larger.
+    async fn not_below_the_floor(&self, claim: &Claim, standing: Standing) -> Result<Standing> {
+        match standing {
+            Standing::Granted { token } if token < claim.floor => {
+                self.withdraw(claim).await.map_err(Error::unknown)?;
+                let what = format!("Consul's tokens are its indexes: {token} cannot be raised to {}", claim.floor);
+                let help = "name the servers of one datacenter in one URL instead of a quorum";
+                Err(Error::new(Kind::Unsupported, what).help(help))
+            }
+            standing => Ok(standing),
+        }
+    }
+
+    /// Where the claim stands; `None` when it has to be asked once more.
+    async fn place(&self, claim: &Claim, session: &Arc<str>, limit: Duration) -> Result<Option<Standing>> {
+        let known = self.kept.spot(&claim.id).filter(|spot| spot.session == *session);
+        match known {
+            Some(spot) if spot.placed.is_some() => self.stand_again(claim, spot, limit).await,
+            // A request to make it got no answer: it may be there.
+            Some(spot) if spot.unanswered => match self.line(claim, limit).await? {
+                look if look.find(&spot.segment).is_some() => self.stand(claim, &spot, look, limit).await,
+                _ => self.begin(claim, session, limit).await,
+            },
+            _ => {
+                self.kept.enter(claim, session, segment(claim, session));
+                self.begin(claim, session, limit).await
+            }
+        }
+    }
+
+    /// A claim that is not there.
+    async fn begin(&self, claim: &Claim, session: &Arc<str>, limit: Duration) -> Result<Option<Standing>> {
+        let Some(spot) = self.kept.spot(&claim.id) else { return Ok(None) };
+        // Who knows of somebody in line asks for a place there at once.
+        if is_mutex(claim) && !self.kept.has_others(claim) {
+            match self.take(claim, &spot, Free::Absent, limit).await? {
+                Taken::Stands(standing) => return Ok(Some(standing)),
+                Taken::Again => return Ok(None),
+                Taken::Occupied | Taken::Delayed => {}
+            }
+        }
+        if claim.patience == Patience::None
+            && let Some(answer) = self.try_in(claim, &spot, limit).await?
+        {
+            if answer == Standing::Refused {
+                self.kept.leave(&claim.id);
+            }
+            return Ok(Some(answer));
+        }
+        let key = self.store.keys.claim(&claim.name, &spot.segment);
+        let ops = [
+            Op::acquire(&key, session, value(claim), 0),
+            Op::read(&self.store.keys.lock(&claim.name)),
+            Op::read(&self.store.keys.line(&claim.name)),
+        ];
+        match self.send(claim, &ops, limit).await? {
+            Outcome::Done(kvs) => self.stand(claim, &spot, self.store.seen(&claim.name, &kvs), limit).await,
+            Outcome::Refused(_) => {
+                self.session.lost(session);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A newcomer without patience looks before it gets in line: one that is refused changes nothing. `None` when there
+    /// is room for it in the line.
+    async fn try_in(&self, claim: &Claim, spot: &Spot, limit: Duration) -> Result<Option<Standing>> {
+        let look = self.line(claim, limit).await?;
+        let held = look.lock.as_ref().is_some_and(|lock| lock.session.is_some());
+        match stands(claim.weight, claim.capacity, &look.ahead(u64::MAX)) {
+            Stands::Conflict(capacity) => self.conflict(claim, capacity).await.map(Some),
+            Stands::Behind(_) => Ok(Some(Standing::Refused)),
+            Stands::In if held && !is_mutex(claim) => self.conflict(claim, kind::MUTEX).await.map(Some),
+            Stands::In if held => Ok(Some(Standing::Refused)),
+            Stands::In if is_mutex(claim) => match self.take(claim, spot, free(&look), limit).await? {
+                Taken::Stands(standing) => Ok(Some(standing)),
+                Taken::Occupied | Taken::Delayed | Taken::Again => Ok(Some(Standing::Refused)),
+            },
+            Stands::In => Ok(None),
+        }
+    }
+
+    /// Acquires the lock's own key for a mutex's claim, whose own key is made with it or must be as it was.
+    async fn take(&self, claim: &Claim, spot: &Spot, free: Free, limit: Duration) -> Result<Taken> {
+        let keys = &self.store.keys;
+        let (lock, own) = (keys.lock(&claim.name), keys.claim(&claim.name, &spot.segment));
+        let ops = [
+            match free {
+                Free::Absent => Op::absent(&lock),
+                Free::Released(at) => Op::unchanged(&lock, at),
+            },
+            match spot.placed {
+                None => Op::acquire(&own, &spot.session, value(claim), 0),
+                Some(placed) => Op::unchanged(&own, placed.written),
+            },
+            Op::acquire(&lock, &spot.session, held_by(&spot.segment, claim.owner.label()), LOCK_FLAGS),
+            Op::read(&keys.line(&claim.name)),
+        ];
+        let kvs = match self.send(claim, &ops, limit).await? {
+            Outcome::Done(kvs) => kvs,
+            Outcome::Refused(why) if why.is_sessions_end() => {
+                self.session.lost(&spot.session);
+                return Ok(Taken::Again);
+            }
+            Outcome::Refused(why) if why.is_lock_delay() => return Ok(Taken::Delayed),
+            Outcome::Refused(_) => return Ok(Taken::Occupied),
+        };
+        let token = kvs.iter().find(|kv| kv.key == lock).map_or(0, |kv| kv.written);
+        let look = self.store.seen(&claim.name, &kvs);
+        let Some(stored) = look.find(&spot.segment) else { return Ok(Taken::Again) };
+        self.kept.placed(claim, stored);
+        let ahead = look.ahead(stored.made);
+        if ahead.is_empty() {
+            self.kept.holds(&claim.id, Some(token));
+            return Ok(Taken::Stands(Standing::Granted { token }));
+        }
+        // Nobody had it, but others are ahead: it is theirs.
+        self.kept.sending(&claim.id);
+        self.store
+            .change(&[Op::delete_at(&lock, token)], limit)
+            .await
+            .map_err(|fault| self.explain(fault).unknown())?;
+        self.kept.answered(&claim.id);
+        match stands(claim.weight, claim.capacity, &ahead) {
+            Stands::Conflict(capacity) => self.conflict(claim, capacity).await.map(Taken::Stands),
+            Stands::Behind(met) => self.queue(claim, &met, &ahead).await.map(Taken::Stands),
+            Stands::In => Ok(Taken::Again),
+        }
+    }
+
+    /// Where a claim stands that has its place.
+    async fn stand(&self, claim: &Claim, spot: &Spot, look: Look, limit: Duration) -> Result<Option<Standing>> {
+        let Some(own) = look.find(&spot.segment) else {
+            self.kept.displaced(&claim.id);
+            return Ok(None);
+        };
+        self.kept.placed(claim, own);
+        if claim.weight > own.weight {
+            let what = format!("the claim weighs {}, and cannot be raised to {}", own.weight, claim.weight);
+            return Err(Error::new(Kind::Invalid, what).help("there is no upgrade: release, then lock anew"));
+        }
+        if claim.weight < own.weight {
+            self.lighten(claim, own, limit).await?;
+            return Ok(None);
+        }
+        if let Some(lock) = look.lock.as_ref().filter(|lock| is_mutex(claim) && lock.is_of(&own.segment)) {
+            self.kept.holds(&claim.id, Some(lock.written));
+            return Ok(Some(Standing::Granted { token: lock.written }));
+        }
+        let ahead = look.ahead(own.made);
+        let held = look.lock.as_ref().filter(|lock| lock.session.is_some());
+        let stands = stands(claim.weight, claim.capacity, &ahead);
+        // Not let in before, and not to be let in any more.
+        let shut_out = own.evicted != Evicted::No && (is_mutex(claim) || stands != Stands::In);
+        match (stands, held) {
+            (Stands::Conflict(capacity), _) => self.conflict(claim, capacity).await.map(Some),
+            _ if shut_out || own.evicted == Evicted::Waiter => self.refuse(claim).await.map(Some),
+            (Stands::Behind(met), _) => self.queue(claim, &met, &ahead).await.map(Some),
+            (Stands::In, Some(_)) if !is_mutex(claim) => self.conflict(claim, kind::MUTEX).await.map(Some),
+            (Stands::In, Some(lock)) => {
+                // Another program, or somebody of whom nothing else is left.
+                let behind = Behind::Keys(vec![(self.store.keys.lock(&claim.name), lock.written)]);
+                self.wait_for(claim, behind, 1).await.map(Some)
+            }
+            (Stands::In, None) if is_mutex(claim) => {
+                let Some(spot) = self.kept.spot(&claim.id) else { return Ok(None) };
+                match self.take(claim, &spot, free(&look), limit).await? {
+                    Taken::Stands(standing) => Ok(Some(standing)),
+                    Taken::Occupied | Taken::Again => Ok(None),
+                    Taken::Delayed => self.wait_for(claim, Behind::Pause, 1).await.map(Some),
+                }
+            }
+            (Stands::In, None) => {
+                self.kept.holds(&claim.id, None);
+                Ok(Some(Standing::Granted { token: own.made }))
+            }
+        }
+    }
+
+    /// A claim that had its place when it was last heard of.
+    async fn stand_again(&self, claim: &Claim, spot: Spot, limit: Duration) -> Result<Option<Standing>> {
+        if spot.placed.is_some_and(|placed| placed.weight == claim.weight) {
+            if self.still_waits(claim, &spot, limit).await? {
+                self.kept.renewed(claim);
+                return Ok(Some(Standing::Queued { ahead: spot.ahead }));
+            }
+            // Whoever stood in its way is gone. When others may be there, it looks before it writes.
+            let alone = !matches!(spot.behind, None | Some(Behind::Here { next: false, .. }));
+            if is_mutex(claim)
+                && alone
+                && let Taken::Stands(standing) = self.take(claim, &spot, Free::Absent, limit).await?
+            {
+                return Ok(Some(standing));
+            }
+        }
+        let look = self.line(claim, limit).await?;
+        self.stand(claim, &spot, look, limit).await
+    }
+
+    /// Whether everything is as it was: the claim's own key, and those whom it waits for.
+    async fn still_waits(&self, claim: &Claim, spot: &Spot, limit: Duration) -> Result<bool> {
+        let Some(placed) = spot.placed else { return Ok(false) };
+        let mut seen = vec![(self.store.keys.claim(&claim.name, &spot.segment), placed.written)];
+        match &spot.behind {
+            Some(Behind::Here { leaving, .. }) if leaving.has_changed().is_ok_and(|changed| !changed) => {}
+            Some(Behind::Keys(keys)) => seen.extend(keys.iter().cloned()),
+            _ => return Ok(false),
+        }
+        let keys: Vec<&str> = seen.iter().map(|(key, _)| key.as_str()).collect();
+        // A semaphore's claim may wait for many. Then the whole line is looked at.
+        if keys.len() > OPERATIONS {
+            return Ok(false);
+        }
+        let kvs = self.store.read(&keys, limit).await.map_err(|fault| self.explain(fault))?;
+        let found = |(key, written): &(String, u64)| kvs.iter().any(|kv| kv.key == *key && kv.written == *written);
+        Ok(seen.iter().all(found))
+    }
+
+    /// The claim waits until one of those who stand in its way leaves.
+    async fn queue(&self, claim: &Claim, met: &[&Stored], ahead: &[Stored]) -> Result<Standing> {
+        let behind = self.behind(claim, met, ahead);
+        self.wait_for(claim, behind, u32::try_from(ahead.len()).unwrap_or(u32::MAX)).await
+    }
+
+    async fn wait_for(&self, claim: &Claim, behind: Behind, ahead: u32) -> Result<Standing> {
+        if claim.patience == Patience::None {
+            return self.refuse(claim).await;
+        }
+        self.kept.waits(&claim.id, behind, ahead);
+        Ok(Standing::Queued { ahead })
+    }
+
+    /// Takes the claim out: it is refused.
+    async fn refuse(&self, claim: &Claim) -> Result<Standing> {
+        self.withdraw(claim).await?;
+        Ok(Standing::Refused)
+    }
+
+    /// Takes the claim out: the name is in use in another way.
+    async fn conflict(&self, claim: &Claim, capacity: u32) -> Result<Standing> {
+        let left = self.withdraw(claim).await;
+        let what = format!("the name is in use with capacity {capacity}, not {}", claim.capacity);
+        let error =
+            Error::new(Kind::Conflict, what).help("use one kind of lock, and one number of permits, for a name");
+        Err(if left.is_ok() { error } else { error.unknown() })
+    }
+
+    /// Makes a claim weigh less, unless it was written in the meantime.
+    async fn lighten(&self, claim: &Claim, own: &Stored, limit: Duration) -> Result<()> {
+        let lighter = Stored { weight: claim.weight, ..own.clone() };
+        let ops = [Op::write(&own.key, own.written, lighter.value())];
+        self.store.change(&ops, limit).await.map_err(|fault| self.explain(fault))?;
+        self.kept.lighter(&claim.id);
+        Ok(())
+    }
+
+    /// Sends what makes the claim or lets it in, and remembers whether that may still be carried out.
+    async fn send(&self, claim: &Claim, ops: &[Op], limit: Duration) -> Result<Outcome> {
+        self.kept.sending(&claim.id);
+        let outcome = self.store.change(ops, limit).await.map_err(|fault| self.explain(fault));
+        if outcome.as_ref().err().is_none_or(|error| error.may_have_happened() == Happened::No) {
+            self.kept.answered(&claim.id);
+        }
+        outcome
+    }
+
+    async fn line(&self, claim: &Claim, limit: Duration) -> Result<Look> {
+        self.store.line(&claim.name, limit).await.map_err(|fault| self.explain(fault))
+    }
+}
+
+fn free(look: &Look) -> Free {
+    look.lock.as_ref().map_or(Free::Absent, |lock| Free::Released(lock.written))
+}

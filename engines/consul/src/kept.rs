@@ -1,0 +1,262 @@
+//! What both sides of a client know together: its claims, and how long each is honoured while its client lives.
+//!
+//! Consul knows sessions and no leases: a key stays as long as its session. So a client keeps the leases of its own
+//! claims, by its boot clock: a claim that nobody renewed in time is taken out although the session goes on. When the
+//! client itself is gone, the session's end does the same.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lockhouse_core::{Claim, ClaimId, Clock, Moment, Name};
+use tokio::sync::watch;
+
+use crate::stored::Stored;
+
+/// Past its lease by this much, a claim that nobody renews is taken out by its own client.
+const OVERDUE: Duration = Duration::from_millis(500);
+/// A request that got no answer may still be carried out within this time: servers hold it while they have no leader,
+/// and agents try again.
+const STRAYING: Duration = Duration::from_secs(30);
+
+/// What both sides of a client know together. Nobody waits while it is locked.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    claims: HashMap<ClaimId, Entry>,
+    /// How many of the claims are on a name.
+    names: HashMap<Name, usize>,
+    strays: Vec<Stray>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    spot: Spot,
+    /// Dropped when the claim is out, and told when it weighs less: others of this client may wait for that.
+    leaving: watch::Sender<()>,
+}
+
+/// A claim that may be in Consul.
+#[derive(Debug, Clone)]
+pub(crate) struct Spot {
+    pub(crate) name: Name,
+    /// The session it is bound to.
+    pub(crate) session: Arc<str>,
+    /// What it is called in its line.
+    pub(crate) segment: String,
+    /// Its own key as it was last seen; `None` as long as no answer said that it is there.
+    pub(crate) placed: Option<Placed>,
+    /// When it acquired the lock's own key, if it did.
+    pub(crate) held: Option<u64>,
+    /// Whose leaving it waits for.
+    pub(crate) behind: Option<Behind>,
+    /// How many are ahead.
+    pub(crate) ahead: u32,
+    /// A request to make it, or to let it in, got no answer: it may still be carried out.
+    pub(crate) unanswered: bool,
+    /// Out of the line if it is not heard of by then.
+    due: Moment,
+}
+
+/// A claim's own key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) made: u64,
+    pub(crate) written: u64,
+    pub(crate) weight: u32,
+}
+
+/// Whose leaving a claim waits for.
+#[derive(Debug, Clone)]
+pub(crate) enum Behind {
+    /// Another claim of this client, which stands in the way by itself.
+    Here {
+        leaving: watch::Receiver<()>,
+        /// Nobody else stands between both.
+        next: bool,
+    },
+    /// One of these keys, as they were written at these indexes.
+    Keys(Vec<(String, u64)>),
+    /// Nobody any more: the one it waited for is gone.
+    Gone,
+    /// The end of the pause that another program's session asked for.
+    Pause,
+}
+
+/// A claim that nobody wants, and that may still appear.
+#[derive(Debug, Clone)]
+pub(crate) struct Stray {
+    pub(crate) name: Name,
+    pub(crate) segment: String,
+    until: Moment,
+}
+
+impl Kept {
+    /// Notes before anything is sent that a claim may be in Consul.
+    pub(crate) fn enter(&self, claim: &Claim, session: &Arc<str>, segment: String) {
+        let mut inner = self.inner();
+        inner.remove(&claim.id);
+        let spot = Spot {
+            name: claim.name.clone(),
+            session: Arc::clone(session),
+            segment,
+            placed: None,
+            held: None,
+            behind: None,
+            ahead: 0,
+            unanswered: false,
+            due: Clock::Boot.now() + claim.ttl + OVERDUE,
+        };
+        inner.claims.insert(claim.id, Entry { spot, leaving: watch::Sender::new(()) });
+        *inner.names.entry(claim.name.clone()).or_default() += 1;
+    }
+
+    /// A request is about to be sent that makes the claim or lets it in.
+    pub(crate) fn sending(&self, id: &ClaimId) {
+        self.change(id, |spot| spot.unanswered = true);
+    }
+
+    /// It was answered, or was certainly not carried out.
+    pub(crate) fn answered(&self, id: &ClaimId) {
+        self.change(id, |spot| spot.unanswered = false);
+    }
+
+    /// The claim's own key was seen.
+    pub(crate) fn placed(&self, claim: &Claim, own: &Stored) {
+        let placed = Placed { made: own.made, written: own.written, weight: own.weight };
+        self.change(&claim.id, |spot| {
+            spot.placed = Some(placed);
+            spot.due = Clock::Boot.now() + claim.ttl + OVERDUE;
+        });
+    }
+
+    /// The claim is in, through the lock's own key if it has one.
+    pub(crate) fn holds(&self, id: &ClaimId, held: Option<u64>) {
+        self.change(id, |spot| (spot.held, spot.behind, spot.ahead) = (held, None, 0));
+    }
+
+    /// The claim waits.
+    pub(crate) fn waits(&self, id: &ClaimId, behind: Behind, ahead: u32) {
+        self.change(id, |spot| (spot.held, spot.behind, spot.ahead) = (None, Some(behind), ahead));
+    }
+
+    /// The one whom the claim waited for is gone.
+    pub(crate) fn let_past(&self, id: &ClaimId) {
+        self.change(id, |spot| spot.behind = Some(Behind::Gone));
+    }
+
+    /// The claim's key is not there any more.
+    pub(crate) fn displaced(&self, id: &ClaimId) {
+        self.change(id, |spot| (spot.placed, spot.held, spot.behind) = (None, None, None));
+    }
+
+    /// A claim was renewed.
+    pub(crate) fn renewed(&self, claim: &Claim) {
+        self.change(&claim.id, |spot| spot.due = Clock::Boot.now() + claim.ttl + OVERDUE);
+    }
+
+    /// A claim weighs less than before.
+    pub(crate) fn lighter(&self, id: &ClaimId) {
+        if let Some(entry) = self.inner().claims.get(id) {
+            entry.leaving.send_replace(());
+        }
+    }
+
+    /// What is known of a claim.
+    pub(crate) fn spot(&self, id: &ClaimId) -> Option<Spot> {
+        self.inner().claims.get(id).map(|entry| entry.spot.clone())
+    }
+
+    /// Tells when a claim of this client leaves the line of a name; `None` when it is none.
+    pub(crate) fn leaving(&self, name: &Name, segment: &str) -> Option<watch::Receiver<()>> {
+        let inner = self.inner();
+        if !inner.names.contains_key(name) {
+            return None;
+        }
+        let entry = inner.claims.values().find(|entry| entry.spot.segment == segment && entry.spot.name == *name)?;
+        Some(entry.leaving.subscribe())
+    }
+
+    /// Whether another claim of this client is on a name.
+    pub(crate) fn has_others(&self, claim: &Claim) -> bool {
+        let inner = self.inner();
+        let own = usize::from(inner.claims.contains_key(&claim.id));
+        inner.names.get(&claim.name).is_some_and(|all| *all > own)
+    }
+
+    /// A claim is out of its line.
+    pub(crate) fn leave(&self, id: &ClaimId) {
+        self.inner().remove(id);
+    }
+
+    /// A claim is out of its line as far as can be seen, and a request of its own may still be on its way.
+    pub(crate) fn stray(&self, id: &ClaimId) {
+        let mut inner = self.inner();
+        if let Some(Entry { spot, .. }) = inner.remove(id) {
+            let until = Clock::Boot.now() + STRAYING;
+            inner.strays.push(Stray { name: spot.name, segment: spot.segment, until });
+        }
+    }
+
+    /// What may still appear without being wanted.
+    pub(crate) fn strays(&self) -> Vec<Stray> {
+        let now = Clock::Boot.now();
+        let mut inner = self.inner();
+        inner.strays.retain(|stray| stray.until > now);
+        inner.strays.clone()
+    }
+
+    /// The claims that nobody renewed in time.
+    pub(crate) fn overdue(&self) -> Vec<(ClaimId, Spot)> {
+        let now = Clock::Boot.now();
+        let inner = self.inner();
+        let over = inner.claims.iter().filter(|(_, entry)| entry.spot.due <= now);
+        over.map(|(id, entry)| (*id, entry.spot.clone())).collect()
+    }
+
+    /// Whether nobody renewed it in time, still.
+    pub(crate) fn is_overdue(&self, id: &ClaimId) -> bool {
+        self.inner().claims.get(id).is_some_and(|entry| entry.spot.due <= Clock::Boot.now())
+    }
+
+    /// Whether there are claims, and nobody renewed any of them in time.
+    pub(crate) fn all_overdue(&self) -> bool {
+        let (now, inner) = (Clock::Boot.now(), self.inner());
+        !inner.claims.is_empty() && inner.claims.values().all(|entry| entry.spot.due <= now)
+    }
+
+    /// A session is over, and with it everything that was claimed in it.
+    pub(crate) fn session_ended(&self, session: &str) {
+        let mut inner = self.inner();
+        let gone = inner.claims.iter().filter(|(_, entry)| &*entry.spot.session == session);
+        for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
+            inner.remove(&id);
+        }
+        inner.strays.retain(|stray| !stray.segment.ends_with(session));
+    }
+
+    fn change(&self, id: &ClaimId, change: impl FnOnce(&mut Spot)) {
+        if let Some(entry) = self.inner().claims.get_mut(id) {
+            change(&mut entry.spot);
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn remove(&mut self, id: &ClaimId) -> Option<Entry> {
+        let entry = self.claims.remove(id)?;
+        if let Some(count) = self.names.get_mut(&entry.spot.name) {
+            *count -= 1;
+            if *count == 0 {
+                self.names.remove(&entry.spot.name);
+            }
+        }
+        Some(entry)
+    }
+}

@@ -1,0 +1,33 @@
+//! Giving a lock back, or leaving its line: the same thing.
+
+use lockhouse_core::{Claim, Result, Withdrawal};
+
+use crate::api::{Op, Outcome};
+use crate::side::{Side, patience_for};
+
+impl Side {
+    /// Takes the claim's own key out, and the lock's own with it if the claim has it: one transaction.
+    pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
+        // What both sides of this client do not know of was not made by it, or is out already.
+        let Some(spot) = self.kept.spot(&claim.id) else { return Ok(Withdrawal::NotThere) };
+        let limit = patience_for(claim.ttl);
+        if spot.placed.is_some() && !spot.unanswered {
+            let key = self.store.keys.claim(&claim.name, &spot.segment);
+            let mut ops = vec![Op::is_of(&key, &spot.session), Op::delete(&key)];
+            ops.extend(spot.held.map(|held| Op::delete_at(&self.store.keys.lock(&claim.name), held)));
+            let outcome = self.store.change(&ops, limit).await.map_err(|fault| self.explain(fault))?;
+            if let Outcome::Done(_) = outcome {
+                self.kept.leave(&claim.id);
+                return Ok(Withdrawal::Withdrawn);
+            }
+        }
+        // Something is not as it was thought to be, or not known.
+        let there = self.store.take_out(&claim.name, &spot.segment, limit).await;
+        let there = there.map_err(|fault| self.explain(fault))?;
+        // A request that got no answer, and of which nothing is to be seen, may still be carried out.
+        if there || !spot.unanswered {
+            self.kept.leave(&claim.id);
+        }
+        Ok(if there { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
+    }
+}

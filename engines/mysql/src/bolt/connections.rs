@@ -1,0 +1,111 @@
+//! The connections of a client that hold its locks: few, and on the keeper's side.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lockhouse_core::Claim;
+use mysql_async::Opts;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::bolt::bolts::{Bolts, Number};
+use crate::bolt::connection::{Connection, Order, Outcome};
+use crate::bolt::grip::Grip;
+use crate::hold::Hold;
+
+/// The connections that hold locks. Both sides use them; their tasks are the keeper's.
+pub(crate) struct Connections {
+    options: Opts,
+    lasts: Duration,
+    pub(crate) most: usize,
+    grip: Arc<Grip>,
+    bolts: Arc<Bolts>,
+    keeper: Handle,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    connections: Vec<Arc<Connection>>,
+    newest: Number,
+    tasks: JoinSet<()>,
+}
+
+/// What came of giving an order.
+pub(crate) enum Ordered {
+    /// It is on its way, and this will be the answer.
+    Sent(oneshot::Receiver<Outcome>),
+    /// It makes no sense any more.
+    Unwanted,
+    /// Every connection is in use, and there must not be more.
+    NoneFree,
+}
+
+impl Connections {
+    /// None yet, and never more than so many. Called on the keeper's runtime.
+    pub(crate) fn new(options: Opts, lasts: Duration, most: usize, grip: Grip, bolts: Arc<Bolts>) -> Self {
+        let (grip, keeper) = (Arc::new(grip), Handle::current());
+        Self { options, lasts, most, grip, bolts, keeper, state: Mutex::default() }
+    }
+
+    /// Has some connection shut the bolt of a claim.
+    pub(crate) fn shut(&self, claim: &Claim) -> Ordered {
+        let mut state = self.state();
+        let Some(connection) = self.pick(&mut state) else { return Ordered::NoneFree };
+        let (answer, receiver) = oneshot::channel();
+        let order = Order::Shut(claim.id, claim.name.clone(), claim.weight < claim.capacity, answer);
+        match self.bolts.shuts(&claim.id, connection.number, || connection.tell(order)) {
+            true => Ordered::Sent(receiver),
+            false => Ordered::Unwanted,
+        }
+    }
+
+    /// Whether there is a connection for one more.
+    pub(crate) fn have_room(&self) -> bool {
+        let mut state = self.state();
+        state.connections.retain(|one| !one.is_over());
+        self.grip.hold != Hold::Row
+            || state.connections.len() < self.most
+            || state.connections.iter().any(|one| one.is_free())
+    }
+
+    /// The one with that number, if it has not ended.
+    pub(crate) fn get(&self, number: Number) -> Option<Arc<Connection>> {
+        self.state().connections.iter().find(|one| one.number == number && !one.is_over()).cloned()
+    }
+
+    fn pick(&self, state: &mut State) -> Option<Arc<Connection>> {
+        state.connections.retain(|one| !one.is_over());
+        while state.tasks.try_join_next().is_some() {}
+        // A transaction lets go of all its rows at once, so each has one.
+        let alone = self.grip.hold == Hold::Row;
+        let fit = |one: &&Arc<Connection>| !one.is_stuck() && (!alone || one.is_free());
+        let best = state.connections.iter().filter(fit).min_by_key(|one| one.orders()).cloned();
+        match best {
+            Some(best) if best.orders() == 0 || state.connections.len() >= self.most => Some(best),
+            None if state.connections.len() >= self.most => None,
+            _ => {
+                state.newest += 1;
+                let (grip, bolts) = (Arc::clone(&self.grip), Arc::clone(&self.bolts));
+                let (connection, task) = Connection::new(state.newest, self.options.clone(), self.lasts, grip, bolts);
+                state.tasks.spawn_on(task, &self.keeper);
+                let connection = Arc::new(connection);
+                state.connections.push(Arc::clone(&connection));
+                Some(connection)
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The options know the password.
+        f.debug_struct("Connections").field("most", &self.most).field("state", &self.state()).finish_non_exhaustive()
+    }
+}

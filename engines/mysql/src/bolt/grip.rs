@@ -1,0 +1,99 @@
+//! How a connection shuts a lock's bolt, so that other programs are kept out, and how it opens it.
+
+use lockhouse_core::Name;
+use mysql_async::Conn;
+
+use crate::error::Fault;
+use crate::hold::Hold;
+use crate::pool::{ask, column, set};
+use crate::statement::{Tables, Value, sql};
+
+/// How a connection shuts bolts and opens them: by `GET_LOCK`, or by a row that its transaction has locked.
+#[derive(Debug)]
+pub(crate) struct Grip {
+    pub(crate) hold: Hold,
+    pub(crate) tables: std::sync::Arc<Tables>,
+    /// MySQL and MariaDB write the same thing differently.
+    pub(crate) is_mariadb: bool,
+}
+
+impl Grip {
+    /// Shuts the bolt. `false` when another program has the lock. Nobody waits here: a connection must be there for
+    /// whoever lets go.
+    pub(crate) async fn shut(&self, connection: &mut Conn, name: &Name, shared: bool) -> Result<bool, Fault> {
+        if self.hold == Hold::Row {
+            return self.lock_row(connection, name, shared).await;
+        }
+        let get = self.tables.write(sql!("bolt/get_lock"), &[("key", Value::key(name))]);
+        match told(connection, &get).await? {
+            Some(got) => Ok(got == 1),
+            None => Err(Fault::Answer("the server cannot tell who has the lock".into())),
+        }
+    }
+
+    /// A writer becomes a reader. `false` when another program was faster to take the row.
+    pub(crate) async fn weaken(&self, connection: &mut Conn, name: &Name) -> Result<bool, Fault> {
+        let text = self.tables.write(sql!("bolt/weaken_row"), &self.row(name, true));
+        self.locked(connection, &text, 2).await.map(|locked| locked == Some(true))
+    }
+
+    /// Opens the bolt.
+    pub(crate) async fn open(&self, connection: &mut Conn, name: &Name) -> Result<(), Fault> {
+        if self.hold == Hold::Row {
+            return ask(connection, "COMMIT").await.map(drop).map_err(sent);
+        }
+        let release = self.tables.write(sql!("bolt/release_lock"), &[("key", Value::key(name))]);
+        told(connection, &release).await.map(drop)
+    }
+
+    /// `SELECT … FOR UPDATE` in a transaction that stays open. The row is made first where there is none: a search that
+    /// finds nothing would lock nothing.
+    async fn lock_row(&self, connection: &mut Conn, name: &Name, shared: bool) -> Result<bool, Fault> {
+        let row = self.row(name, shared);
+        let lock = self.tables.write(sql!("bolt/lock_row"), &row);
+        for _ in 0..2 {
+            if let Some(locked) = self.locked(connection, &lock, 1).await? {
+                return Ok(locked);
+            }
+            let create = self.tables.write(sql!("bolt/create_row"), &row);
+            match ask(connection, &format!("ROLLBACK; {create}")).await.map_err(sent) {
+                // Somebody else made it meanwhile, and has it.
+                Err(fault) if fault.is_busy() => return Ok(false),
+                made => drop(made?),
+            }
+        }
+        Err(Fault::Answer("the lock's row is removed as soon as it is made".into()))
+    }
+
+    /// Whether the row could be locked; `None` when there is no row.
+    async fn locked(&self, connection: &mut Conn, text: &str, at: usize) -> Result<Option<bool>, Fault> {
+        match ask(connection, text).await.map_err(sent) {
+            Ok(sets) => Ok((!set(&sets, at)?.rows.is_empty()).then_some(true)),
+            Err(fault) if fault.is_busy() => {
+                ask(connection, "ROLLBACK").await.map_err(sent)?;
+                Ok(Some(false))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn row(&self, name: &Name, shared: bool) -> [(&'static str, Value); 2] {
+        let mode = match (shared, self.is_mariadb) {
+            (false, _) => "FOR UPDATE",
+            (true, true) => "LOCK IN SHARE MODE",
+            (true, false) => "FOR SHARE",
+        };
+        [("name", Value::name(name)), ("mode", Value::expression(mode))]
+    }
+}
+
+/// The one number that a statement finds.
+async fn told(connection: &mut Conn, text: &str) -> Result<Option<u8>, Fault> {
+    let sets = ask(connection, text).await.map_err(sent)?;
+    let row = set(&sets, 0)?.rows.first().ok_or_else(|| Fault::Answer("no word about the lock".into()))?;
+    column(row, 0)
+}
+
+fn sent(error: mysql_async::Error) -> Fault {
+    Fault::Asking { error, final_word: true }
+}

@@ -1,0 +1,185 @@
+//! The contract, kept by the line in the tables and, against other programs, by a bolt for each claim that has its turn.
+
+mod bolts;
+mod connection;
+mod connections;
+mod grip;
+mod ties;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use lockhouse_core::{
+    Cell, Checkup, Claim, Engine, Error, Guarantees, Kind, Line, Name, Patience, PublicId, Renewal, Result, Standing,
+    Withdrawal, Write, Written,
+};
+use tokio::task::JoinSet;
+
+use crate::bolt::bolts::Stage;
+pub(crate) use crate::bolt::grip::Grip;
+use crate::bolt::ties::Shut;
+pub(crate) use crate::bolt::ties::Ties;
+use crate::engine::Leases;
+use crate::error::ENGINE;
+use crate::hold::Hold;
+use crate::store::patience;
+use crate::waiters::pause;
+
+/// One side of a client that holds its locks by connections as well.
+#[derive(Debug)]
+pub(crate) struct Bolted {
+    line: Leases,
+    ties: Arc<Ties>,
+    /// Ended with this side.
+    _tasks: JoinSet<()>,
+}
+
+impl Bolted {
+    /// A side of a client. The keeper's opens what nobody wants any more.
+    pub(crate) fn new(line: Leases, ties: Arc<Ties>, is_keeper: bool) -> Self {
+        let mut tasks = JoinSet::new();
+        if is_keeper {
+            tasks.spawn(ties::open_expired(Arc::downgrade(&ties)));
+        }
+        Self { line, ties, _tasks: tasks }
+    }
+
+    async fn ask(&self, claim: &Claim) -> Result<Standing> {
+        self.knows(claim)?;
+        if !self.ties.have_room(&claim.id) {
+            return Err(self.ties.full());
+        }
+        let standing = self.line.claim(claim).await?;
+        let Standing::Granted { token } = standing else { return Ok(standing) };
+        match self.ties.shut(claim, token).await? {
+            Shut::Yes => Ok(standing),
+            Shut::Lost => {
+                self.withdraw(claim).await?;
+                Ok(Standing::Displaced)
+            }
+            Shut::Busy | Shut::NoneFree if claim.patience == Patience::None => {
+                self.withdraw(claim).await?;
+                Ok(Standing::Refused)
+            }
+            Shut::Busy | Shut::NoneFree => Ok(Standing::Queued { ahead: 1 }),
+        }
+    }
+
+    /// `GET_LOCK` has one holder.
+    fn knows(&self, claim: &Claim) -> Result<()> {
+        if self.ties.hold == Hold::Row || claim.capacity == 1 {
+            return Ok(());
+        }
+        let what = "GET_LOCK has one holder: with ?hold=session there are neither readers nor permits";
+        Err(Error::new(Kind::Unsupported, what).help("use ?hold=lease or ?hold=row"))
+    }
+
+    async fn wait(&self, claim: &Claim) -> Result<Option<Standing>> {
+        let mut looks = 0;
+        loop {
+            let token = match self.ties.bolts.look(&claim.id) {
+                // It has its turn but for another program.
+                Some((Stage::Busy, token)) => token,
+                _ => match self.line.moved(claim).await? {
+                    Some(Standing::Granted { token }) => token,
+                    other => return Ok(other),
+                },
+            };
+            match self.ties.shut(claim, token).await? {
+                Shut::Yes => return Ok(Some(Standing::Granted { token })),
+                Shut::Lost => return Ok(None),
+                Shut::Busy | Shut::NoneFree => tokio::time::sleep(pause(0, looks, claim.ttl)).await,
+            }
+            looks += 1;
+        }
+    }
+
+    /// What the connections say of these claims: `Renewed` also for those that have nothing shut yet.
+    async fn confirm(&self, claims: &[Claim], limit: Duration) -> Vec<Renewal> {
+        let known: Vec<_> = claims.iter().map(|claim| self.ties.bolts.look(&claim.id)).collect();
+        let answering = self.ties.speak(&known, limit).await;
+        let each = claims.iter().zip(known).map(async |(claim, known)| match known {
+            None | Some((Stage::Busy, _)) => Renewal::Renewed,
+            Some((Stage::Lost, _)) => Renewal::Gone,
+            Some((Stage::Shut(connection, _), _)) if answering.get(&connection) == Some(&true) => Renewal::Renewed,
+            // Its connection broke: another one may shut it again, unless another program was faster.
+            Some((_, token)) => match tokio::time::timeout(limit, self.ties.shut(claim, token)).await {
+                Ok(Ok(Shut::Yes)) => Renewal::Renewed,
+                Ok(Ok(Shut::Lost)) => Renewal::Gone,
+                _ => Renewal::Unknown,
+            },
+        });
+        join_all(each).await
+    }
+}
+
+#[async_trait]
+impl Engine for Bolted {
+    fn guarantees(&self) -> Guarantees {
+        self.ties.hold.guarantees(self.ties.lasts)
+    }
+
+    fn longest_lease(&self) -> Duration {
+        self.ties.lasts
+    }
+
+    async fn claim(&self, claim: &Claim) -> Result<Standing> {
+        let limit = patience(claim.ttl);
+        let claimed = tokio::time::timeout(limit, self.ask(claim)).await.unwrap_or_else(|_| Err(self.ties.silent(limit)));
+        claimed.map_err(|error| error.engine(ENGINE).during("claim", Some(&claim.name)))
+    }
+
+    async fn moved(&self, claim: &Claim) -> Result<Option<Standing>> {
+        self.wait(claim).await.map_err(|error| error.engine(ENGINE).during("wait", Some(&claim.name)))
+    }
+
+    async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
+        let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(Duration::MAX);
+        let (renewals, confirmed) =
+            tokio::join!(self.line.renew(claims), self.confirm(claims, patience(shortest / 4)));
+        let each = claims.iter().zip(renewals?).zip(confirmed).map(|((claim, renewal), confirmed)| {
+            let both = match (renewal, confirmed) {
+                (Renewal::Gone, _) | (_, Renewal::Gone) => Renewal::Gone,
+                (Renewal::Renewed, Renewal::Renewed) => Renewal::Renewed,
+                _ => Renewal::Unknown,
+            };
+            if both == Renewal::Renewed {
+                self.ties.bolts.renewed(claim);
+            }
+            both
+        });
+        Ok(each.collect())
+    }
+
+    /// Opens the bolt and leaves the line. Both at once: whoever is next comes later than the one, and waits for the
+    /// other.
+    async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
+        let limit = patience(claim.ttl);
+        let open = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name));
+        let (opened, withdrawal) = tokio::join!(open, self.line.withdraw(claim));
+        opened.map_err(|_| self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name)))?;
+        withdrawal
+    }
+
+    async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {
+        self.line.survey(prefix).await
+    }
+
+    async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
+        self.line.evict(name, claim).await
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        self.line.checkup().await
+    }
+
+    async fn read(&self, name: &Name) -> Result<Cell> {
+        self.line.read(name).await
+    }
+
+    async fn write(&self, name: &Name, write: &Write) -> Result<Written> {
+        self.line.write(name, write).await
+    }
+}

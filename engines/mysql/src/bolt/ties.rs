@@ -1,0 +1,187 @@
+//! What both sides of a client share: its bolts, and the connections that have shut them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Result};
+use mysql_async::Opts;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::bolt::bolts::{Bolts, Number, Stage};
+use crate::bolt::connection::{Order, Outcome};
+use crate::bolt::connections::{Connections, Ordered};
+use crate::bolt::grip::Grip;
+use crate::error::{ENGINE, explain};
+use crate::hold::Hold;
+
+/// How often it is looked whether a claim's lease is over.
+const TICK: Duration = Duration::from_millis(50);
+/// Something has changed that will be known in a moment.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
+/// What both sides of a client share: its bolts, and the connections that have shut them.
+#[derive(Debug)]
+pub(crate) struct Ties {
+    pub(crate) bolts: Arc<Bolts>,
+    connections: Connections,
+    pub(crate) hold: Hold,
+    /// How long the server honours a connection that it does not hear of.
+    pub(crate) lasts: Duration,
+    server: String,
+}
+
+/// Whether a claim has its bolt shut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shut {
+    /// It has, and its connection answers.
+    Yes,
+    /// Another program has the lock.
+    Busy,
+    /// It had, until its connection broke, and another program was faster to get the lock.
+    Lost,
+    /// Every connection is in use, and there must not be more.
+    NoneFree,
+}
+
+impl Ties {
+    /// Called on the keeper's runtime: connections and their tasks live there.
+    pub(crate) fn new(options: Opts, server: String, lasts: Duration, most: usize, grip: Grip) -> Self {
+        let (bolts, hold) = (Arc::<Bolts>::default(), grip.hold);
+        let connections = Connections::new(options, lasts, most, grip, Arc::clone(&bolts));
+        Self { bolts, connections, hold, lasts, server }
+    }
+
+    /// Shuts the bolt of a claim that has its turn, or makes sure that it is shut.
+    ///
+    /// # Cancellation safety
+    /// What was begun goes on, until the bolt is opened or the claim's lease is over.
+    pub(crate) async fn shut(&self, claim: &Claim, token: u64) -> Result<Shut> {
+        let shared = claim.weight < claim.capacity;
+        loop {
+            match self.bolts.wants(claim, token) {
+                Stage::Lost => return Ok(Shut::Lost),
+                Stage::Shut(connection, false) if shared => self.weaken(connection, claim).await,
+                Stage::Shut(connection, _) => {
+                    if self.answers(connection).await {
+                        return Ok(Shut::Yes);
+                    }
+                }
+                Stage::Shuts(connection) | Stage::Opens(connection) => drop(self.answers(connection).await),
+                Stage::Broken | Stage::Busy => {
+                    let outcome = match self.connections.shut(claim) {
+                        Ordered::Sent(outcome) => outcome.await,
+                        Ordered::NoneFree => return Ok(Shut::NoneFree),
+                        Ordered::Unwanted => continue,
+                    };
+                    match outcome {
+                        Ok(Outcome::Shut) => return Ok(Shut::Yes),
+                        Ok(Outcome::Busy) => {
+                            let lost = matches!(self.bolts.look(&claim.id), Some((Stage::Lost, _)));
+                            return Ok(if lost { Shut::Lost } else { Shut::Busy });
+                        }
+                        Ok(Outcome::Unwanted) => return Ok(Shut::Lost),
+                        Ok(Outcome::NotSent) => {}
+                        Ok(Outcome::Failed(fault)) => return Err(explain(fault, &self.server)),
+                        Err(_) => return Err(self.broken()),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn weaken(&self, connection: Number, claim: &Claim) {
+        let (answer, weakened) = oneshot::channel();
+        match self.connections.get(connection) {
+            Some(connection) if connection.tell(Order::Weaken(claim.id, claim.name.clone(), answer)) => {
+                drop(weakened.await);
+            }
+            _ => tokio::time::sleep(A_MOMENT).await,
+        }
+    }
+
+    /// Opens the bolt of a claim, if it has one. What a connection has shut is open when it ends.
+    ///
+    /// # Cancellation safety
+    /// It is opened all the same.
+    pub(crate) async fn open(&self, id: &ClaimId, name: &Name) {
+        let connection = match self.bolts.leave(id) {
+            Some(Stage::Shuts(connection) | Stage::Shut(connection, _) | Stage::Opens(connection)) => connection,
+            Some(Stage::Broken | Stage::Busy | Stage::Lost) | None => return,
+        };
+        let (answer, opened) = oneshot::channel();
+        if let Some(connection) = self.connections.get(connection)
+            && connection.tell(Order::Open(*id, name.clone(), answer))
+        {
+            drop(opened.await);
+        }
+    }
+
+    /// Whether a connection answers, after everything that it was told before.
+    async fn answers(&self, connection: Number) -> bool {
+        let (answer, spoken) = oneshot::channel();
+        match self.connections.get(connection) {
+            Some(connection) if connection.tell(Order::Speak(answer)) => spoken.await.is_ok(),
+            // It is about to say so.
+            _ => {
+                tokio::time::sleep(A_MOMENT).await;
+                false
+            }
+        }
+    }
+
+    /// Has the server hear of every connection that has shut one of these, and says which of them it answered.
+    pub(crate) async fn speak(&self, known: &[Option<(Stage, u64)>], limit: Duration) -> HashMap<Number, bool> {
+        let shut_by = |known: &Option<(Stage, u64)>| match known {
+            Some((Stage::Shut(connection, _), _)) => Some(*connection),
+            _ => None,
+        };
+        let mut connections: Vec<Number> = known.iter().filter_map(shut_by).collect();
+        connections.sort_unstable();
+        connections.dedup();
+        let each = connections.into_iter().map(async |connection| {
+            (connection, timeout(limit, self.answers(connection)).await.unwrap_or(false))
+        });
+        join_all(each).await.into_iter().collect()
+    }
+
+    /// Whether this claim can have a bolt, beside those that there are.
+    pub(crate) fn have_room(&self, id: &ClaimId) -> bool {
+        self.bolts.look(id).is_some() || self.connections.have_room()
+    }
+
+    /// There is no connection left for another lock.
+    pub(crate) fn full(&self) -> Error {
+        let what = format!("all {} connections that this client may have for it hold a row each", self.connections.most);
+        Error::new(Kind::Full, what).help("raise ?connections=, or use ?hold=session, which needs none for each")
+    }
+
+    /// No connection answered.
+    pub(crate) fn silent(&self, limit: Duration) -> Error {
+        Error::new(Kind::TimedOut, format!("{} did not answer within {limit:?}", self.server))
+            .unknown()
+            .help("see whether the server is overloaded or the network is slow")
+    }
+
+    fn broken(&self) -> Error {
+        Error::new(Kind::Unreachable, format!("the connection to {} broke", self.server)).unknown().engine(ENGINE)
+    }
+}
+
+/// Opens the bolts of claims whose lease is over, until the client is gone.
+pub(crate) async fn open_expired(ties: Weak<Ties>) {
+    loop {
+        tokio::time::sleep(TICK).await;
+        let Some(ties) = ties.upgrade() else { return };
+        for (id, name, stage) in ties.bolts.expired() {
+            if let Stage::Shuts(connection) | Stage::Shut(connection, _) = stage
+                && let Some(connection) = ties.connections.get(connection)
+            {
+                let (answer, _) = oneshot::channel();
+                connection.tell(Order::Open(id, name, answer));
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+INSERT IGNORE INTO {rows} (name) VALUES ({name});

@@ -1,0 +1,138 @@
+//! The contract, kept by the line in the tables and, against other programs, by a bolt for each claim that has its turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockhouse_core::{
+    Cell, Checkup, Claim, Clock, Engine, Error, Guarantees, Kind, Line, Name, Patience, PublicId, Renewal, Result,
+    Standing, Withdrawal, Write, Written,
+};
+
+use crate::bolts::{Bolts, Shut};
+use crate::engine::guarantees;
+use crate::error::Fault;
+use crate::hold::{Hold, Silence};
+use crate::server::{Server, patience_for};
+
+/// One side of a client that holds its locks by connections as well.
+#[derive(Debug)]
+pub(crate) struct Bolted {
+    pub(crate) line: Server,
+    pub(crate) bolts: Arc<Bolts>,
+    pub(crate) hold: Hold,
+    pub(crate) silence: Silence,
+}
+
+impl Bolted {
+    async fn claim(&self, claim: &Claim) -> Result<Standing, Fault> {
+        if !self.bolts.has_room(&claim.id) {
+            return Err(full().into());
+        }
+        let sent = Clock::Boot.now();
+        let standing = Server::claim(&self.line, claim).await?;
+        let Standing::Granted { token } = standing else { return Ok(standing) };
+        match self.bolts.shut(claim, token, sent, patience_for(claim.ttl * 3 / 4)).await? {
+            Shut::Yes => Ok(standing),
+            Shut::Lost => Ok(Standing::Displaced),
+            _ if claim.patience == Patience::None => {
+                self.withdraw(claim).await?;
+                Ok(Standing::Refused)
+            }
+            _ => Ok(Standing::Queued { ahead: 1 }),
+        }
+    }
+
+    async fn moved(&self, claim: &Claim) -> Result<Option<Standing>, Fault> {
+        let token = match self.bolts.pending(&claim.id) {
+            Some(token) => token,
+            None => match Server::moved(&self.line, claim).await? {
+                Some(Standing::Granted { token }) => {
+                    let (now, limit) = (Clock::Boot.now(), patience_for(claim.ttl * 3 / 4));
+                    self.bolts.shut(claim, token, now, limit).await?;
+                    token
+                }
+                other => return Ok(other),
+            },
+        };
+        let shut = self.bolts.until_shut(&claim.id).await;
+        Ok((shut == Shut::Yes).then_some(Standing::Granted { token }))
+    }
+
+    async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>, Fault> {
+        let sent = Clock::Boot.now();
+        let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(Duration::MAX);
+        let (renewals, shut) =
+            tokio::join!(Server::renew(&self.line, claims), self.bolts.confirm(claims, patience_for(shortest / 3)));
+        let each = claims.iter().zip(renewals?).zip(shut).map(|((claim, renewal), shut)| match (renewal, shut) {
+            (_, Shut::Lost) => Renewal::Gone,
+            (Renewal::Renewed, Shut::Yes | Shut::NotYet) => {
+                self.bolts.extend(&claim.id, sent + claim.ttl);
+                Renewal::Renewed
+            }
+            (Renewal::Renewed, Shut::Unknown) => Renewal::Unknown,
+            (other, _) => other,
+        });
+        Ok(each.collect())
+    }
+
+    /// Opens the bolt and leaves the line. Both at once: whoever is next comes later than the one, and waits for the other.
+    async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
+        let limit = patience_for(claim.ttl * 3 / 4);
+        let (opened, withdrawal) = tokio::join!(self.bolts.open(&claim.id, limit), Server::withdraw(&self.line, claim));
+        opened?;
+        withdrawal
+    }
+}
+
+fn full() -> Error {
+    Error::new(Kind::Full, "this client holds as many locks by rows as it has connections for them")
+        .help("write ?rows= with a larger number, or ?hold=session, which needs no connection for each")
+}
+
+#[async_trait]
+impl Engine for Bolted {
+    fn guarantees(&self) -> Guarantees {
+        guarantees(self.hold, self.silence)
+    }
+
+    fn longest_lease(&self) -> Duration {
+        self.silence.longest_lease()
+    }
+
+    async fn claim(&self, claim: &Claim) -> Result<Standing> {
+        self.line.told(Bolted::claim(self, claim).await, "claim", Some(&claim.name))
+    }
+
+    async fn moved(&self, claim: &Claim) -> Result<Option<Standing>> {
+        self.line.told(Bolted::moved(self, claim).await, "wait", Some(&claim.name))
+    }
+
+    async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
+        self.line.told(Bolted::renew(self, claims).await, "renew", claims.first().map(|claim| &claim.name))
+    }
+
+    async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
+        self.line.told(Bolted::withdraw(self, claim).await, "withdraw", Some(&claim.name))
+    }
+
+    async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {
+        Engine::survey(&self.line, prefix).await
+    }
+
+    async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool> {
+        Engine::evict(&self.line, name, claim).await
+    }
+
+    async fn checkup(&self) -> Result<Checkup> {
+        Engine::checkup(&self.line).await
+    }
+
+    async fn read(&self, name: &Name) -> Result<Cell> {
+        Engine::read(&self.line, name).await
+    }
+
+    async fn write(&self, name: &Name, write: &Write) -> Result<Written> {
+        Engine::write(&self.line, name, write).await
+    }
+}

@@ -1,0 +1,180 @@
+//! The bolts of a client, shared by its two sides.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use lockhouse_core::{Claim, ClaimId, Error, Kind, Moment};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::bolt::{Bolt, Order, Phase};
+use crate::error::Fault;
+use crate::holding::Holding;
+use crate::way::Way;
+
+/// The bolts of a client. Their tasks run where it was made, and end when it is dropped: the server opens what is shut then.
+#[derive(Debug)]
+pub(crate) struct Bolts {
+    way: Arc<dyn Way>,
+    runtime: Handle,
+    entries: Mutex<HashMap<ClaimId, Entry>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    token: u64,
+    orders: watch::Sender<Order>,
+    phase: watch::Receiver<Phase>,
+}
+
+/// There is nothing to clear away below this.
+const FEW: usize = 1024;
+
+/// Whether a claim has its bolt shut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shut {
+    /// It has, and its connection answers.
+    Yes,
+    /// It has none, or is on the way to it: it does not hold its lock yet.
+    NotYet,
+    /// It had, and whether it has is not known at present.
+    Unknown,
+    /// Another program has the lock.
+    Lost,
+}
+
+impl Bolts {
+    /// No bolts yet. Called on the keeper's runtime.
+    pub(crate) fn new(way: Arc<dyn Way>) -> Self {
+        Self { way, runtime: Handle::current(), entries: Mutex::default(), tasks: Mutex::default() }
+    }
+
+    /// Whether this claim can have a bolt, beside those that there are.
+    pub(crate) fn has_room(&self, id: &ClaimId) -> bool {
+        self.way.has_room() || self.entries().contains_key(id)
+    }
+
+    /// The token of a claim that has its turn but for its bolt.
+    pub(crate) fn pending(&self, id: &ClaimId) -> Option<u64> {
+        let entries = self.entries();
+        let entry = entries.get(id).filter(|entry| entry.orders.borrow().wanted)?;
+        matches!(*entry.phase.borrow(), Phase::Taking | Phase::Busy).then_some(entry.token)
+    }
+
+    /// Shuts the bolt of a claim that has its turn, or makes sure that it is shut, within this time. `sent` is when its
+    /// turn was asked for. [`Shut::NotYet`] when another program has the lock: it goes on trying then.
+    ///
+    /// # Cancellation safety
+    /// It goes on, until it is opened or the claim's lease is over.
+    pub(crate) async fn shut(&self, claim: &Claim, token: u64, sent: Moment, limit: Duration) -> Result<Shut, Fault> {
+        let (entry, was_held) = self.enter(claim, token, sent);
+        let shared = entry.orders.borrow().shared;
+        let mut phase = entry.phase.clone();
+        let settled = phase.wait_for(|phase| match phase {
+            Phase::Taking | Phase::Broken => false,
+            Phase::Held { shared: now, .. } => *now == shared,
+            Phase::Busy | Phase::Lost | Phase::Open => true,
+        });
+        let settled = match timeout(limit, settled).await {
+            Ok(Ok(settled)) => settled.clone(),
+            Ok(Err(_)) => return Err(Error::new(Kind::Closed, "this client was closed").unknown().into()),
+            Err(_) => return Err(Fault::Silence(limit)),
+        };
+        match settled {
+            // What was asked just now was answered just now.
+            Phase::Held { link, .. } if was_held && !link.answers(limit).await => Err(Fault::Silence(limit)),
+            Phase::Held { .. } => Ok(Shut::Yes),
+            Phase::Lost => Ok(Shut::Lost),
+            _ => Ok(Shut::NotYet),
+        }
+    }
+
+    /// Resolves when a bolt that was not shut yet may be.
+    pub(crate) async fn until_shut(&self, id: &ClaimId) -> Shut {
+        let entry = self.entries().get(id).cloned();
+        let Some(Entry { mut phase, .. }) = entry else { return Shut::NotYet };
+        match phase.wait_for(|phase| !matches!(phase, Phase::Taking | Phase::Busy)).await.as_deref() {
+            Ok(Phase::Held { .. }) => Shut::Yes,
+            _ => Shut::Unknown,
+        }
+    }
+
+    /// Whether these claims have their bolts shut, asked of their connections within this time: one answer for each.
+    pub(crate) async fn confirm(&self, claims: &[Claim], limit: Duration) -> Vec<Shut> {
+        let phases: Vec<Option<Phase>> = {
+            let entries = self.entries();
+            claims.iter().map(|claim| entries.get(&claim.id).map(|entry| entry.phase.borrow().clone())).collect()
+        };
+        let mut links: HashMap<&str, &Holding> = HashMap::new();
+        for phase in phases.iter().flatten() {
+            if let Phase::Held { link, .. } = phase {
+                links.insert(link.label(), link);
+            }
+        }
+        let answers = links.into_values().map(async |link| (link.label(), link.answers(limit).await));
+        let answers: HashMap<&str, bool> = join_all(answers).await.into_iter().collect();
+        let shut = phases.iter().map(|phase| match phase {
+            Some(Phase::Held { link, .. }) if answers.get(link.label()) == Some(&true) => Shut::Yes,
+            Some(Phase::Held { .. } | Phase::Broken) => Shut::Unknown,
+            Some(Phase::Lost) => Shut::Lost,
+            Some(Phase::Taking | Phase::Busy | Phase::Open) | None => Shut::NotYet,
+        });
+        shut.collect()
+    }
+
+    /// The claim is honoured until then.
+    pub(crate) fn extend(&self, id: &ClaimId, until: Moment) {
+        if let Some(entry) = self.entries().get(id) {
+            entry.orders.send_modify(|order| order.until = order.until.max(until));
+        }
+    }
+
+    /// Opens the bolt of a claim, if it has one, within this time.
+    ///
+    /// # Cancellation safety
+    /// It is opened all the same.
+    pub(crate) async fn open(&self, id: &ClaimId, limit: Duration) -> Result<(), Fault> {
+        let Some(Entry { orders, mut phase, .. }) = self.entries().remove(id) else { return Ok(()) };
+        orders.send_modify(|order| order.wanted = false);
+        let opened = phase.wait_for(|phase| matches!(phase, Phase::Open | Phase::Lost));
+        match timeout(limit, opened).await {
+            // The task is over when its runtime is, and with that the connection.
+            Ok(_) => Ok(()),
+            Err(_) => Err(Fault::Silence(limit)),
+        }
+    }
+
+    /// The bolt of this claim, and whether it was shut before.
+    fn enter(&self, claim: &Claim, token: u64, sent: Moment) -> (Entry, bool) {
+        let (shared, until) = (claim.weight < claim.capacity, sent + claim.ttl);
+        let mut entries = self.entries();
+        let known = entries.get(&claim.id).filter(|entry| !matches!(*entry.phase.borrow(), Phase::Open));
+        if let Some(entry) = known {
+            entry.orders.send_modify(|order| *order = Order { shared, until: order.until.max(until), ..*order });
+            let was_held = matches!(*entry.phase.borrow(), Phase::Held { .. });
+            return (entry.clone(), was_held);
+        }
+        let (orders, ordered) = watch::channel(Order { wanted: true, shared, until });
+        let (phase, seen) = watch::channel(Phase::Taking);
+        let entry = Entry { token, orders, phase: seen };
+        if entries.len() >= FEW && entries.len().is_power_of_two() {
+            // Nobody asked for them again after their leases were over.
+            entries.retain(|_, entry| !matches!(*entry.phase.borrow(), Phase::Open));
+        }
+        entries.insert(claim.id, entry.clone());
+        let bolt = Bolt { name: claim.name.clone(), way: Arc::clone(&self.way), orders: ordered, phase };
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_on(bolt.live(), &self.runtime);
+        (entry, false)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<ClaimId, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

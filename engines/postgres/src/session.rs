@@ -1,0 +1,86 @@
+//! Held by a session: an advisory lock of the database.
+//!
+//! All locks of a client are had by one connection, on which nothing ever waits. Who has to wait for another program does
+//! so on one of its own, and holds the lock by that.
+
+use async_trait::async_trait;
+use lockhouse_core::Name;
+use tokio_postgres::types::Type;
+
+use crate::error::{Fault, gave_up_waiting};
+use crate::holding::Holding;
+use crate::links::{Grip, Links};
+use crate::server::get;
+use crate::tables::{Tables, sql};
+use crate::way::Way;
+
+/// Locks held by sessions.
+#[derive(Debug)]
+pub(crate) struct Session {
+    links: Links,
+    /// Each for what is held alone and for what is shared.
+    take: [String; 2],
+    wait: [String; 2],
+    give: [String; 2],
+}
+
+impl Session {
+    pub(crate) fn new(links: Links, tables: &Tables) -> Self {
+        let both = |alone: &str, shared: &str| [tables.fill(alone), tables.fill(shared)];
+        Self {
+            links,
+            take: both(sql!("ask/key_try"), sql!("ask/key_try_shared")),
+            wait: both(sql!("ask/key_wait"), sql!("ask/key_wait_shared")),
+            give: both(sql!("ask/key_give"), sql!("ask/key_give_shared")),
+        }
+    }
+
+    async fn unlock(&self, link: &Holding, name: &Name, shared: bool) -> Result<(), Fault> {
+        link.ask(&self.give[usize::from(shared)], &[(&name.as_str(), Type::TEXT)]).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl Way for Session {
+    async fn take(&self, name: &Name, shared: bool) -> Result<Option<Grip>, Fault> {
+        let grip = self.links.shared().await?;
+        let rows = grip.link.ask(&self.take[usize::from(shared)], &[(&name.as_str(), Type::TEXT)]).await?;
+        let row = rows.first().ok_or_else(|| Fault::Answer("it has no row".into()))?;
+        Ok(get::<bool>(row, 0)?.then_some(grip))
+    }
+
+    async fn wait(&self, name: &Name, shared: bool) -> Result<Option<Grip>, Fault> {
+        let Some(grip) = self.links.own().await? else { return Ok(None) };
+        match grip.link.wait(&self.wait[usize::from(shared)], &[(&name.as_str(), Type::TEXT)]).await {
+            Ok(_) => Ok(Some(grip)),
+            Err(fault) if gave_up_waiting(&fault) => {
+                // The server may say so although the lock was granted in that moment, and a session keeps it then.
+                self.unlock(&grip.link, name, shared).await?;
+                self.links.give_back(grip);
+                Ok(None)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn weaken(&self, grip: &Grip, name: &Name) -> Result<bool, Fault> {
+        // Who has it alone does not wait for those who wait for it, as one that only tries would have to.
+        grip.link.wait(&self.wait[1], &[(&name.as_str(), Type::TEXT)]).await?;
+        self.unlock(&grip.link, name, false).await?;
+        Ok(true)
+    }
+
+    async fn give(&self, grip: Grip, name: &Name, shared: bool) -> Result<(), Fault> {
+        self.unlock(&grip.link, name, shared).await?;
+        self.links.give_back(grip);
+        Ok(())
+    }
+
+    async fn end(&self, ghost: &Holding) -> Result<(), Fault> {
+        self.links.end(ghost).await
+    }
+
+    fn has_room(&self) -> bool {
+        true
+    }
+}

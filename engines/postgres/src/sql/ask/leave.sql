@@ -1,0 +1,1 @@
+SELECT was_there, micros FROM lockhouse_leave($1, $2)

@@ -1,0 +1,1 @@
+SELECT FROM lockhouse_rows WHERE name = $1 FOR UPDATE

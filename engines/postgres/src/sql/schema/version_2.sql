@@ -1,0 +1,1 @@
+UPDATE lockhouse_version SET version = 2;

@@ -1,0 +1,39 @@
+//! The two ways to hold a lock by a connection.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use lockhouse_core::Name;
+
+use crate::error::Fault;
+use crate::holding::Holding;
+use crate::links::Grip;
+
+/// A way to hold a lock by a connection, alone or shared with others who share it.
+#[async_trait]
+pub(crate) trait Way: Debug + Send + Sync {
+    /// Takes the lock, if nobody has it. Does not wait.
+    ///
+    /// # Cancellation safety
+    /// None: what was taken stays taken.
+    async fn take(&self, name: &Name, shared: bool) -> Result<Option<Grip>, Fault>;
+
+    /// Waits for the lock for a while, behind those who wait already. Gives `None` at once when there is no connection
+    /// to wait on.
+    ///
+    /// # Cancellation safety
+    /// The connection on which it waits is closed, and nothing is taken.
+    async fn wait(&self, name: &Name, shared: bool) -> Result<Option<Grip>, Fault>;
+
+    /// Shares what was held alone. `false` when somebody else has it now.
+    async fn weaken(&self, grip: &Grip, name: &Name) -> Result<bool, Fault>;
+
+    /// Gives the lock back.
+    async fn give(&self, grip: Grip, name: &Name, shared: bool) -> Result<(), Fault>;
+
+    /// Makes sure that the server, too, knows that a connection is gone.
+    async fn end(&self, ghost: &Holding) -> Result<(), Fault>;
+
+    /// Whether one more lock can be held.
+    fn has_room(&self) -> bool;
+}
