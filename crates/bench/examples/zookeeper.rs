@@ -1,17 +1,18 @@
 //! Locks on ZooKeeper as a part of what ZooKeeper itself can do, measured in turns: uncontended locks beside a node that
 //! is created and deleted by the same driver, with one task and with 64; then hand-overs beside kazoo's `Lock`.
 //!
-//! `cargo run --release -p lockhouse-bench --example zookeeper` starts a server of its own. kazoo is measured by the
-//! Python that is named as an argument: `-- target/kazoo/bin/python` after `python3 -m venv target/kazoo` and
-//! `target/kazoo/bin/pip install kazoo`.
+//! `cargo run --release -p lockhouse-bench --example zookeeper` starts a server of its own, and installs kazoo into an
+//! environment of its own below the target folder.
 
 #![expect(clippy::print_stdout, reason = "it prints its result")]
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockhouse_bench::{CONTENDERS, CONTEST, Handed, Outcome, Server, contest, in_turns, our_turn, ours};
+use lockhouse_testkit::python_with;
 use zookeeper_client::{Acls, Client, CreateMode};
 
 const PAIRS_PER_ROUND: u32 = 256;
@@ -29,7 +30,7 @@ async fn pairs(client: Arc<Client>, task: u32, pairs: u32) -> Outcome<()> {
 }
 
 /// kazoo's lock, contended for by as many.
-fn kazoo(python: &str, host: &str) -> Outcome<Handed> {
+fn kazoo(python: &Path, host: &str) -> Outcome<Handed> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/kazoo.py");
     let arguments = [script, host, &CONTENDERS.to_string(), &CONTEST.as_secs_f64().to_string()];
     let said = String::from_utf8(Command::new(python).args(arguments).output()?.stdout)?;
@@ -58,11 +59,9 @@ async fn main() -> Outcome<()> {
         println!("{}", compared.await?);
     }
     let clients = [locks, connect().await?];
-    let python = std::env::args().nth(1);
+    let python = python_with("kazoo", Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tmp")));
     for _ in 0..CONTESTS {
-        if let Some(python) = &python {
-            println!("hand-over, kazoo: {}", kazoo(python, &host)?);
-        }
+        println!("hand-over, kazoo: {}", kazoo(&python, &host)?);
         let clients = clients.clone();
         let ours = contest(move |contender, referee| our_turn(clients.clone(), contender, referee));
         println!("hand-over, ours: {}", ours.await?);

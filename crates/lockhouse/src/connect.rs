@@ -34,6 +34,8 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("etcds", "etcds://etcd.example:2379"),
         #[cfg(feature = "zookeeper")]
         ("zookeeper", "zookeeper://127.0.0.1:2181/locks"),
+        #[cfg(feature = "zookeeper")]
+        ("zookeepers", "zookeepers://zookeeper.example:2281/locks"),
     ]
 }
 
@@ -83,14 +85,7 @@ pub fn connector(url: &str) -> Result<impl Connector> {
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => return Ok(Addressed { inner: crate::etcd::connector(&url)?, prefix: String::new() }),
         #[cfg(feature = "zookeeper")]
-        "zookeeper" => {
-            url.only(&["prefix", "session"])?;
-            let mut zookeeper = lockhouse_zookeeper::ZooKeeper::at(url.rest())?;
-            if let Some(session) = url.duration("session")? {
-                zookeeper = zookeeper.session(session)?;
-            }
-            Arc::new(zookeeper)
-        }
+        "zookeeper" | "zookeepers" => crate::zookeeper::connector(&url)?,
         other => return Err(unknown(other)),
     };
     Ok(Addressed { inner, prefix: url.option("prefix").unwrap_or_default().to_owned() })

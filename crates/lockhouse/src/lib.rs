@@ -15,6 +15,8 @@
 
 pub mod blocking;
 
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+mod authority;
 mod connect;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod databases;
@@ -25,6 +27,8 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 mod url;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 pub use connect::{connect, connector, schemes, statements};
 pub use lockhouse_core::*;

@@ -1,23 +1,26 @@
 //! What the cluster says of itself, for `lockhouse doctor`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use lockhouse_core::{Checkup, Clock, Result};
 
+use crate::bugs::bugs_of;
 use crate::error::Fault;
 use crate::link::{ALARM, MEMBERS, STATUS};
 use crate::ops::point;
 use crate::proto::{AlarmResponse, MemberListResponse, Nothing, StatusResponse};
+use crate::quota::from_metrics;
 use crate::side::{PATIENCE, Side};
 
-/// The first versions of each series without known bugs that concern locks.
-const GOOD: [(u32, u32, u32); 3] = [(3, 4, 42), (3, 5, 28), (3, 6, 9)];
 /// A majority that takes longer than this to agree costs locks with short leases.
 const SLOW: Duration = Duration::from_millis(100);
+/// From so many hundredths of its quota on a member is nearly full.
+const NEARLY_FULL: i64 = 80;
 
 impl Side {
-    /// Members, leader, versions, alarms and how long an answer takes.
+    /// Members, leader, versions, what is left of the quota, alarms, and how long an answer takes.
     pub(crate) async fn checkup(&self) -> Result<Checkup> {
         let sent = Clock::Boot.now();
         // A read that a majority has a part in, of a key under the prefix that is no lock's.
@@ -27,10 +30,10 @@ impl Side {
         let hosts = self.link.address().hosts.clone();
         let asked = hosts.iter().enumerate().map(async |(at, host)| {
             let status: Result<StatusResponse, Fault> = self.link.ask_member(at, STATUS, Nothing {}, PATIENCE).await;
-            (host.clone(), status)
+            (host.clone(), self.with_quota(host, status).await)
         });
         let statuses = join_all(asked).await;
-        let mut checkup = Checkup::default();
+        let mut checkup = self.versions(&statuses);
         for (host, status) in &statuses {
             checkup = match status {
                 Ok(status) => member(checkup, host, status),
@@ -52,6 +55,29 @@ impl Side {
         let alarms: Result<AlarmResponse> = self.ask(ALARM, &Nothing {}, PATIENCE).await;
         Ok(alarms.map_or_else(|_| checkup.clone(), |found| alarmed(checkup.clone(), &found)))
     }
+
+    /// What a member says of itself, with its quota, which older versions do not put into it.
+    async fn with_quota(&self, host: &str, status: Result<StatusResponse, Fault>) -> Result<StatusResponse, Fault> {
+        let mut status = status?;
+        if status.db_size_quota == 0 && !self.link.address().tls {
+            status.db_size_quota = from_metrics(host).await.unwrap_or_default();
+        }
+        Ok(status)
+    }
+
+    /// The bugs of the versions that run, each once.
+    fn versions(&self, statuses: &[(String, Result<StatusResponse, Fault>)]) -> Checkup {
+        let versions: BTreeSet<&str> =
+            statuses.iter().filter_map(|(_, status)| Some(status.as_ref().ok()?.version.as_str())).collect();
+        let signs_in = self.link.address().account.is_some();
+        versions.into_iter().fold(Checkup::default(), |checkup, version| {
+            let (bugs, better) = bugs_of(version);
+            bugs.into_iter().fold(checkup, |checkup, bug| {
+                let (what, change) = (format!("etcd {version}: {}", bug.what), format!("upgrade to {better} or newer"));
+                if bug.accounts && !signs_in { checkup.advice(what, change) } else { checkup.danger(what, change) }
+            })
+        })
+    }
 }
 
 fn members(list: &MemberListResponse) -> String {
@@ -64,13 +90,17 @@ fn members(list: &MemberListResponse) -> String {
 
 fn member(checkup: Checkup, host: &str, status: &StatusResponse) -> Checkup {
     let leads = status.header.as_ref().is_some_and(|header| header.member_id == status.leader);
-    let size = status.db_size / (1 << 20);
     let role = if leads { "leader" } else { "follower" };
-    let checkup = checkup.fact(format!("member {host}"), format!("etcd {}, {role}, {size} MiB", status.version));
-    let Some(good) = better_version(&status.version) else { return checkup };
-    checkup.danger(
-        format!("etcd {} on {host} has known bugs that concern locks", status.version),
-        format!("upgrade to {good} or newer"),
+    let (size, quota) = (status.db_size / (1 << 20), status.db_size_quota / (1 << 20));
+    let of = if quota > 0 { format!(" of {quota} MiB") } else { " MiB".to_owned() };
+    let checkup = checkup.fact(format!("member {host}"), format!("etcd {}, {role}, {size}{of}", status.version));
+    let used = status.db_size.saturating_mul(100) / status.db_size_quota.max(1);
+    if status.db_size_quota == 0 || used < NEARLY_FULL {
+        return checkup;
+    }
+    checkup.advice(
+        format!("the member {host} has used {used} % of its quota: when it is full, no lock can be taken"),
+        "compact and defragment it, or raise --quota-backend-bytes",
     )
 }
 
@@ -108,41 +138,4 @@ fn alarmed(checkup: Checkup, found: &AlarmResponse) -> Checkup {
             "replace that member by a new one",
         ),
     })
-}
-
-/// The version to upgrade to, when this one has known bugs.
-fn better_version(version: &str) -> Option<String> {
-    let mut parts = version.split(['.', '-', '+']).map_while(|part| part.parse::<u32>().ok());
-    let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next()?);
-    let ((_, _, first), (last_major, last_minor, _)) = (GOOD[0], GOOD[GOOD.len() - 1]);
-    if (major, minor) > (last_major, last_minor) {
-        return None;
-    }
-    let series = GOOD.iter().find(|(x, y, _)| (*x, *y) == (major, minor));
-    let good = series.map_or(first, |(_, _, good)| *good);
-    let (series_minor, older) = series.map_or((GOOD[0].1, true), |_| (minor, patch < good));
-    older.then(|| format!("{major}.{series_minor}.{good}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_with_known_bugs_are_named() {
-        for (version, better) in [
-            ("3.4.23", Some("3.4.42")),
-            ("3.4.42", None),
-            ("3.5.27", Some("3.5.28")),
-            ("3.5.28", None),
-            ("3.6.0-rc.1", Some("3.6.9")),
-            ("3.6.10", None),
-            ("3.7.0", None),
-            ("4.0.0", None),
-            ("3.3.27", Some("3.4.42")),
-            ("unknown", None),
-        ] {
-            assert_eq!(better_version(version).as_deref(), better, "{version}");
-        }
-    }
 }

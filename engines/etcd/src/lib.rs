@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+mod bugs;
 mod cells;
 mod checkup;
 mod claims;
@@ -12,6 +13,7 @@ mod leases;
 mod link;
 mod ops;
 mod proto;
+mod quota;
 mod renewals;
 mod side;
 mod stored;

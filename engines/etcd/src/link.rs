@@ -40,10 +40,17 @@ pub(crate) struct Method {
     repeatable: bool,
     /// Whether it is one of etcd's streams, of which the first answer is all that is wanted.
     streams: bool,
+    /// Whether a member that has lost sight of its leader is to say so at once instead of letting us wait.
+    leader: bool,
 }
 
 const fn method(path: &'static str, repeatable: bool, streams: bool) -> Method {
-    Method { path, repeatable, streams }
+    Method { path, repeatable, streams, leader: true }
+}
+
+/// What a member knows by itself, also while it sees no leader.
+const fn known(path: &'static str) -> Method {
+    Method { path, repeatable: true, streams: false, leader: false }
 }
 
 pub(crate) const RANGE: Method = method("/etcdserverpb.KV/Range", true, false);
@@ -58,8 +65,8 @@ pub(crate) const GRANT: Method = method("/etcdserverpb.Lease/LeaseGrant", true, 
 /// A stream for each: one that is kept open would have to be opened again whenever its member fails.
 pub(crate) const KEEP_ALIVE: Method = method("/etcdserverpb.Lease/LeaseKeepAlive", true, true);
 pub(crate) const TIME_TO_LIVE: Method = method("/etcdserverpb.Lease/LeaseTimeToLive", true, false);
-pub(crate) const MEMBERS: Method = method("/etcdserverpb.Cluster/MemberList", true, false);
-pub(crate) const STATUS: Method = method("/etcdserverpb.Maintenance/Status", true, false);
+pub(crate) const MEMBERS: Method = known("/etcdserverpb.Cluster/MemberList");
+pub(crate) const STATUS: Method = known("/etcdserverpb.Maintenance/Status");
 pub(crate) const ALARM: Method = method("/etcdserverpb.Maintenance/Alarm", true, false);
 pub(crate) const WATCH: Method = method("/etcdserverpb.Watch/Watch", true, true);
 const AUTHENTICATE: Method = method("/etcdserverpb.Auth/Authenticate", true, false);
@@ -303,7 +310,7 @@ where
         return first.ok_or(Fault::Answer("a stream that ends before it begins"));
     }
     let mut grpc = ready(channel).await?;
-    let request = with_token(Request::new(message), token);
+    let request = prepared(message, method, token);
     let answer = grpc.unary(request, PathAndQuery::from_static(method.path), ProstCodec::default()).await;
     answer.map(tonic::Response::into_inner).map_err(|status| Fault::of(&status))
 }
@@ -319,7 +326,7 @@ where
     A: Message + Default + 'static,
 {
     let mut grpc = ready(channel).await?;
-    let request = with_token(Request::new(requests), token);
+    let request = prepared(requests, method, token);
     let answers = grpc.streaming(request, PathAndQuery::from_static(method.path), ProstCodec::default()).await;
     answers.map(tonic::Response::into_inner).map_err(|status| Fault::of(&status))
 }
@@ -330,9 +337,11 @@ async fn ready(channel: Channel) -> Result<Grpc<Channel>, Fault> {
     Ok(grpc)
 }
 
-fn with_token<T>(mut request: Request<T>, token: Option<MetadataValue<Ascii>>) -> Request<T> {
-    // A member that has lost sight of its leader says so at once instead of letting us wait.
-    request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+fn prepared<T>(message: T, method: Method, token: Option<MetadataValue<Ascii>>) -> Request<T> {
+    let mut request = Request::new(message);
+    if method.leader {
+        request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+    }
     if let Some(token) = token {
         request.metadata_mut().insert("authorization", token);
     }

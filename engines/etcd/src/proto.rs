@@ -284,6 +284,9 @@ pub(crate) struct StatusResponse {
     pub(crate) db_size: i64,
     #[prost(uint64, tag = "4")]
     pub(crate) leader: u64,
+    /// From etcd 3.6 on.
+    #[prost(int64, tag = "12")]
+    pub(crate) db_size_quota: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -2,12 +2,11 @@
 
 mod servers;
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use lockhouse_core::{Connector, Error, Kind, Locks, Side};
 use lockhouse_etcd::Etcd;
+use lockhouse_testkit::Authority;
 use servers::{Cluster, etcdctl};
 
 /// Why a client cannot take a lock.
@@ -68,31 +67,18 @@ async fn an_account_where_there_are_none_is_told() {
     assert!(error.to_string().contains("no accounts"), "{error}");
 }
 
-/// A certificate of its own for 127.0.0.1, in this folder.
-fn certificate(folder: &Path) -> [String; 2] {
-    let [key, certificate] = ["key.pem", "cert.pem"].map(|file| folder.join(file).to_str().unwrap().to_owned());
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
-        .args(["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
-        .args(["-keyout", &key, "-out", &certificate])
-        .output()
-        .expect("openssl is installed");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    [key, certificate]
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_work_through_tls_and_not_with_another_authority() {
-    let folder = tempfile::tempdir().unwrap();
-    let [key, certificate] = certificate(folder.path());
-    let cluster = Cluster::start_secured(&key, &certificate);
-    let pem = std::fs::read(&certificate).unwrap();
+    let [authority, another] = [Authority::new(), Authority::new()];
+    let [key, certificate, ca] = ["server.key", "server.crt", "ca.crt"].map(|file| authority.path(file));
+    let cluster = Cluster::start_secured(&key, &certificate, &ca);
+    let [pem, another] = [ca, another.path("ca.crt")].map(|file| std::fs::read(file).unwrap());
     let locks = Locks::new(Etcd::at(&cluster.address()).unwrap().tls(Some(&pem))).await.unwrap();
     let guard = locks.mutex("a").lock().await.unwrap();
     assert!(locks.mutex("a").try_lock().await.unwrap().is_none());
     guard.release().await.unwrap();
-    for stranger in [Etcd::at(&cluster.address()).unwrap().tls(None), Etcd::at(&cluster.address()).unwrap()] {
+    let etcd = || Etcd::at(&cluster.address()).unwrap();
+    for stranger in [etcd().tls(None), etcd().tls(Some(&another)), etcd()] {
         let error = refused(stranger).await;
         assert!(matches!(error.kind(), Kind::Unreachable | Kind::TimedOut), "{error}");
     }

@@ -4,7 +4,7 @@ mod servers;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use lockhouse_core::{Line, Locks};
@@ -19,7 +19,7 @@ struct Peer(Child);
 impl Peer {
     /// Starts to wait for the lock.
     fn start(address: &str, name: &str) -> Self {
-        Self(ctl(address, &["lock", "--ttl=3", name]).stdout(Stdio::piped()).spawn().unwrap())
+        Self(lockhouse_testkit::spawn(ctl(address, &["lock", "--ttl=3", name])))
     }
 
     /// Waits until it has the lock, and says so by showing its key.

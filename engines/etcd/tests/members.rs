@@ -19,9 +19,9 @@ async fn followers_that_are_killed_or_stand_still_cost_nothing() {
     for kill in [true, false] {
         let follower = &cluster.members[(cluster.leader() + 1) % 3];
         if kill {
-            follower.kill();
+            follower.program.kill();
         } else {
-            follower.signal(Signal::STOP);
+            follower.program.signal(Signal::STOP);
         }
         // Whichever member the client was connected to.
         for _ in 0..5 {
@@ -45,7 +45,7 @@ async fn a_majority_that_comes_back_serves_who_waited() {
     let guard = a.mutex("a").ttl(TTL).lock().await.unwrap();
     let (leader, token) = (cluster.leader(), guard.token());
     for member in [leader, (leader + 1) % 3] {
-        cluster.members[member].kill();
+        cluster.members[member].program.kill();
     }
     let loss = tokio::time::timeout(TTL, guard.lost()).await.expect("told before its lease is over");
     assert_eq!(loss, Loss::Expired);

@@ -5,7 +5,8 @@ mod servers;
 use std::time::Duration;
 
 use lockhouse_core::{Claim, Engine, Kind, Patience, Renewal, Standing, Withdrawal};
-use servers::{claim, client, etcdctl, left_over, prefix, shared};
+use lockhouse_testkit::claim;
+use servers::{client, etcdctl, left_over, prefix, shared};
 
 async fn granted(engine: &dyn Engine, claim: &Claim) -> u64 {
     match engine.claim(claim).await.unwrap() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lockhouse_core::{Error, Kind, Result};
 
 use crate::error::ENGINE;
+use crate::tls::Trust;
 
 /// The port of ZooKeeper's clients.
 const DEFAULT_PORT: u16 = 2181;
@@ -14,7 +15,7 @@ const DEFAULT_PORT: u16 = 2181;
 pub(crate) const DEFAULT_SESSION: Duration = lockhouse_core::DEFAULT_TTL;
 
 /// Where the servers are.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Address {
     /// Each with its port.
     pub(crate) hosts: Vec<String>,
@@ -24,6 +25,8 @@ pub(crate) struct Address {
     pub(crate) root: String,
     /// What is asked for; the servers have their limits.
     pub(crate) session: Duration,
+    /// With TLS: whose certificates are believed.
+    pub(crate) trust: Option<Trust>,
 }
 
 impl Address {
@@ -44,6 +47,7 @@ impl Address {
             credentials: credentials.map(str::to_owned),
             root: root.to_owned(),
             session: DEFAULT_SESSION,
+            trust: None,
         })
     }
 

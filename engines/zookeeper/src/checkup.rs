@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lockhouse_core::{Checkup, Clock, Result};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::address::Address;
 use crate::ensemble::{Ensemble, PATIENCE};
 use crate::error::Fault;
 
@@ -37,7 +38,7 @@ impl Ensemble {
             let what = format!("a session of {asked:?} was asked for, and {session:?} is what the servers permit");
             checkup = checkup.advice(what, "write ?session= within minSessionTimeout and maxSessionTimeout");
         }
-        let said = join_all(self.address.hosts.iter().map(|host| ask(host))).await;
+        let said = join_all(self.address.hosts.iter().map(|host| ask(&self.address, host))).await;
         Ok(of_members(checkup, &self.address.hosts, said))
     }
 }
@@ -85,23 +86,31 @@ fn limit(connections: u64) -> String {
     if connections == 0 { "no limit".to_owned() } else { connections.to_string() }
 }
 
-async fn ask(host: &str) -> Option<Said> {
-    let server = word(host, "srvr").await?;
-    let settings = word(host, "conf").await.unwrap_or_default();
+async fn ask(address: &Address, host: &str) -> Option<Said> {
+    let server = word(address, host, "srvr").await?;
+    let settings = word(address, host, "conf").await.unwrap_or_default();
     let said = read(&server, &settings);
     said.mode.is_some().then_some(said)
 }
 
 /// What a server answers to one of its four-letter words.
-async fn word(host: &str, word: &str) -> Option<String> {
+async fn word(address: &Address, host: &str, word: &str) -> Option<String> {
     let talk = async {
-        let mut stream = TcpStream::connect(host).await.ok()?;
-        stream.write_all(word.as_bytes()).await.ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.ok()?;
-        Some(answer)
+        match &address.trust {
+            Some(trust) => say(trust.connect(host).await.ok()?, word).await,
+            None => say(TcpStream::connect(host).await.ok()?, word).await,
+        }
     };
     tokio::time::timeout(ASKING, talk).await.ok().flatten()
+}
+
+async fn say(mut stream: impl AsyncRead + AsyncWrite + Unpin, word: &str) -> Option<String> {
+    stream.write_all(word.as_bytes()).await.ok()?;
+    stream.flush().await.ok()?;
+    let mut answer = Vec::new();
+    // A server that hangs up on us without a farewell, as TLS has one, has said what it had to say.
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8(answer).ok().filter(|answer| !answer.is_empty())
 }
 
 fn read(server: &str, settings: &str) -> Said {

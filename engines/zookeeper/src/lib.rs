@@ -17,6 +17,8 @@ mod server_clock;
 mod session;
 mod standing;
 mod survey;
+mod tls;
+mod tunnel;
 mod waiting;
 mod weighing;
 
@@ -31,6 +33,7 @@ use crate::ensemble::Ensemble;
 use crate::error::{ENGINE, Fault, explain};
 use crate::paths::Paths;
 use crate::session::Session;
+use crate::tls::Trust;
 
 /// The sessions that can be asked for.
 const SESSIONS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
@@ -75,6 +78,16 @@ impl ZooKeeper {
             return Err(invalid(&what, "give one from 2 to 20 ticks of the servers, such as session=10s"));
         }
         self.address.session = timeout;
+        Ok(self)
+    }
+
+    /// Speaks to the servers through TLS: at their `secureClientPort`. Their certificates must come from one of these
+    /// authorities, in PEM form, or from one of the system's where none are given.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) when there is no authority among them.
+    pub fn tls(mut self, authorities: Option<&[u8]>) -> Result<Self> {
+        self.address.trust = Some(Trust::of(authorities)?);
         Ok(self)
     }
 

@@ -18,6 +18,7 @@ use crate::error::Fault;
 use crate::leases::Leases;
 use crate::reaper;
 use crate::server_clock::ServerClock;
+use crate::tunnel::Tunnels;
 
 /// The longest that opening a session may take.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -168,8 +169,9 @@ async fn one_session(shared: &Shared, runtime: &Runtime, ready: &mut Option<Read
         _ = closing.wait_for(|closing| *closing) => return None,
         opened = open(&shared.address) => opened,
     };
-    let client = match opened {
-        Ok(client) => client,
+    // The way to the servers lasts as long as the session.
+    let (client, _tunnels) = match opened {
+        Ok(opened) => opened,
         Err(fault) => {
             if let Some(ready) = ready.take() {
                 let _ = ready.send(Err(fault));
@@ -210,15 +212,27 @@ async fn one_session(shared: &Shared, runtime: &Runtime, ready: &mut Option<Read
     None
 }
 
-async fn open(address: &Address) -> Result<Client, Fault> {
+async fn open(address: &Address) -> Result<(Client, Option<Tunnels>), Fault> {
     let quiet = (address.session / 5).min(QUIET);
     // Not given up when all have refused us once: they do, while they elect a leader.
     let mut connector = Client::connector().with_session_timeout(address.session).with_connection_timeout(quiet);
     if let Some(credentials) = &address.credentials {
         connector = connector.with_auth("digest", credentials.as_bytes());
     }
-    let opened = tokio::time::timeout(CONNECTING, connector.connect(&address.cluster())).await;
-    opened.unwrap_or(Err(Said::Timeout)).map_err(Fault::Connecting)
+    let unexpected = |what: String| Fault::Connecting(Said::UnexpectedError(what));
+    let tunnels = match &address.trust {
+        Some(trust) => Some(Tunnels::open(&address.hosts, trust).await.map_err(|error| unexpected(error.to_string()))?),
+        None => None,
+    };
+    let cluster = tunnels.as_ref().map_or_else(|| address.cluster(), Tunnels::cluster);
+    let opened = tokio::time::timeout(CONNECTING, connector.connect(&cluster)).await;
+    match opened.unwrap_or(Err(Said::Timeout)) {
+        Ok(client) => Ok((client, tunnels)),
+        Err(said) => {
+            let failure = tunnels.and_then(|tunnels| tunnels.failure());
+            Err(failure.map_or(Fault::Connecting(said), |failure| unexpected(format!("through TLS: {failure}"))))
+        }
+    }
 }
 
 /// Resolves when the session is over: because the servers say so, or because nothing of it is left.

@@ -4,79 +4,21 @@
 
 mod servers;
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use lockhouse_core::Locks;
+use lockhouse_testkit::{Peer, python_with};
 use lockhouse_zookeeper::ZooKeeper;
 use servers::shared;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-/// The Python of the private environment, with kazoo.
-fn python() -> PathBuf {
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kazoo");
-    let python = home.join("bin/python");
-    let works = |python: &PathBuf| {
-        Command::new(python).args(["-c", "import kazoo"]).output().is_ok_and(|output| output.status.success())
-    };
-    if !works(&python) {
-        let run = |command: &mut Command| {
-            let output = command.output().expect("python3 is installed");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        };
-        run(Command::new("python3").args(["-m", "venv"]).arg(&home));
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "kazoo"]));
-        assert!(works(&python), "kazoo can be used");
-    }
-    python
-}
-
-/// A program in Python that does what it is told, a word a line, and answers each.
-#[derive(Debug)]
-struct Peer {
-    child: Child,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Peer {
-    fn start(path: &str, kind: &str) -> Self {
-        let mut child = Command::new(python())
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py"))
-            .args([shared().trim_start_matches('/'), path, kind])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, answers }
-    }
-
-    fn tell(&mut self, word: &str) {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{word}").unwrap();
-    }
-
-    fn answer(&mut self) -> String {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        line.trim().to_owned()
-    }
-
-    fn ask(&mut self, word: &str) -> String {
-        self.tell(word);
-        self.answer()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// kazoo, told what to do.
+fn peer(path: &str, kind: &str) -> Peer {
+    let mut command = Command::new(python_with("kazoo", Path::new(env!("CARGO_TARGET_TMPDIR"))));
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py"));
+    Peer::start(command.args([shared().trim_start_matches('/'), path, kind]))
 }
 
 /// A root that no other test uses, and a client of ours below it.
@@ -90,7 +32,7 @@ async fn ours() -> (String, Locks) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_waits_for_the_other() {
     let (root, locks) = ours().await;
-    let mut peer = Peer::start(&format!("{root}/a/b"), "lock");
+    let mut peer = peer(&format!("{root}/a/b"), "lock");
     let mutex = locks.mutex("a/b");
     // Theirs first.
     assert_eq!(peer.ask("try"), "granted");
@@ -116,7 +58,7 @@ async fn each_waits_for_the_other() {
 async fn readers_are_in_together_and_writers_alone() {
     let (root, locks) = ours().await;
     let path = format!("{root}/a");
-    let (mut reader, mut writer) = (Peer::start(&path, "read"), Peer::start(&path, "write"));
+    let (mut reader, mut writer) = (peer(&path, "read"), peer(&path, "write"));
     let ours = locks.rwlock("a");
     assert_eq!(reader.ask("try"), "granted");
     let guard = ours.try_read().await.unwrap().expect("beside their reader");
@@ -142,7 +84,7 @@ async fn readers_are_in_together_and_writers_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_strangers_lock_can_be_seen_and_evicted() {
     let (root, locks) = ours().await;
-    let mut peer = Peer::start(&format!("{root}/a"), "lock");
+    let mut peer = peer(&format!("{root}/a"), "lock");
     assert_eq!(peer.ask("try"), "granted");
     let line = locks.line("a").await.unwrap().expect("held");
     assert_eq!((line.places.len(), line.places[0].owner.as_str()), (1, "another program"));
@@ -158,7 +100,7 @@ async fn no_increment_is_lost_between_both() {
     let plain = Client::connect(shared().trim_start_matches('/')).await.unwrap();
     let counter = format!("/counter-{}", root.trim_start_matches('/'));
     plain.create(&counter, b"0", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
-    let mut peer = Peer::start(&format!("{root}/a"), "lock");
+    let mut peer = peer(&format!("{root}/a"), "lock");
     peer.tell(&format!("count {counter} {TIMES}"));
     for _ in 0..TIMES {
         let guard = locks.mutex("a").lock().await.unwrap();

@@ -9,7 +9,8 @@ use lockhouse_core::Locks;
 use servers::Servers;
 use servers::subject::connector;
 
-const SESSION: Duration = Duration::from_secs(10);
+/// Longer than an election on a busy machine.
+const SESSION: Duration = Duration::from_secs(20);
 
 async fn act(servers: &Arc<Servers>, act: impl FnOnce(&Servers) + Send + 'static) {
     let servers = Arc::clone(servers);

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use lockhouse_core::{
-    Claim, ClaimId, Connector, Engine, Name, Owner, Patience, Renewal, Side, Standing, Withdrawal, line,
-};
+use lockhouse_core::{Claim, Engine, Name, Renewal, Standing, Withdrawal, line};
+use lockhouse_testkit::Sides;
 use lockhouse_zookeeper::ZooKeeper;
 use servers::shared;
 use zookeeper_client::Client;
@@ -26,8 +25,8 @@ impl Both {
     async fn connect() -> Self {
         let root = format!("/verbs-{:08x}", rand::random::<u32>());
         let zookeeper = ZooKeeper::at(&format!("{}{root}", shared())).unwrap().session(Duration::from_secs(6)).unwrap();
-        let keeper = zookeeper.connect(Side::Keeper).await.unwrap();
-        Self { keeper, front: zookeeper.connect(Side::Front).await.unwrap(), root }
+        let Sides { keeper, front } = Sides::of(&zookeeper).await;
+        Self { keeper, front, root }
     }
 
     async fn nodes(&self) -> Vec<String> {
@@ -37,19 +36,7 @@ impl Both {
 }
 
 fn claim(weight: u32, capacity: u32) -> Claim {
-    Claim {
-        id: ClaimId::random(),
-        name: Name::new("a").unwrap(),
-        owner: Owner::new("tester"),
-        weight,
-        capacity,
-        priority: 0,
-        patience: Patience::Waits,
-        ttl: Duration::from_secs(5),
-        note: None,
-        floor: 0,
-        lingers: false,
-    }
+    Claim { weight, capacity, ttl: Duration::from_secs(5), ..lockhouse_testkit::claim("a") }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

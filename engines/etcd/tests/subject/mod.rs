@@ -106,7 +106,7 @@ struct Own(Arc<Cluster>);
 #[async_trait]
 impl Server for Own {
     async fn stop(&self) {
-        self.0.members.iter().for_each(|member| member.kill());
+        self.0.members.iter().for_each(|member| member.program.kill());
     }
 
     async fn start(&self) {
@@ -115,11 +115,11 @@ impl Server for Own {
     }
 
     async fn pause(&self) {
-        self.0.members.iter().for_each(|member| member.signal(Signal::STOP));
+        self.0.members.iter().for_each(|member| member.program.signal(Signal::STOP));
     }
 
     async fn resume(&self) {
-        self.0.members.iter().for_each(|member| member.signal(Signal::CONT));
+        self.0.members.iter().for_each(|member| member.program.signal(Signal::CONT));
     }
 }
 
@@ -127,20 +127,20 @@ impl Server for Own {
 impl Members for Own {
     async fn stop_leader(&self) {
         let cluster = Arc::clone(&self.0);
-        blocking(move || cluster.members[cluster.leader()].kill()).await;
+        blocking(move || cluster.members[cluster.leader()].program.kill()).await;
     }
 
     async fn pause_leader(&self) {
         let cluster = Arc::clone(&self.0);
-        blocking(move || cluster.members[cluster.leader()].signal(Signal::STOP)).await;
+        blocking(move || cluster.members[cluster.leader()].program.signal(Signal::STOP)).await;
     }
 
     async fn stop_majority(&self) {
         let cluster = Arc::clone(&self.0);
         blocking(move || {
             let leader = cluster.leader();
-            cluster.members[leader].kill();
-            cluster.members[(leader + 1) % cluster.members.len()].kill();
+            cluster.members[leader].program.kill();
+            cluster.members[(leader + 1) % cluster.members.len()].program.kill();
         })
         .await;
     }

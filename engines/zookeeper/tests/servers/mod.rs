@@ -2,21 +2,22 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{LazyLock, Mutex};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use lockhouse_testkit::{Authority, Program, bound, free_port};
+use rustix::process::Signal;
+use tempfile::TempDir;
 
 pub(crate) mod subject;
 
 /// Where Debian puts the server; the jar names what else it needs.
 const JAR: &str = "/usr/share/java/zookeeper.jar";
-/// Half a second: sessions of one to ten seconds.
-const TICK_MILLIS: u32 = 500;
+/// What a server needs beside that to speak TLS: the jar above names Netty only in parts.
+const NETTY: &str = "/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar";
 /// A Java program on a busy machine takes its time.
 const STARTING: Duration = Duration::from_secs(60);
 
@@ -24,14 +25,13 @@ const STARTING: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Servers {
     members: Vec<Member>,
-    _home: tempfile::TempDir,
+    _home: TempDir,
 }
 
 #[derive(Debug)]
 struct Member {
     port: u16,
-    config: PathBuf,
-    child: Mutex<Child>,
+    program: Program,
 }
 
 /// The server that most tests share: the one in `LOCKHOUSE_TEST_ZOOKEEPER` if that is set.
@@ -47,10 +47,8 @@ pub(crate) fn shared_ensemble() -> String {
 }
 
 /// The address of a server that was given to the tests.
-#[expect(clippy::disallowed_methods, reason = "tests are told of a server by the environment")]
 pub(crate) fn given() -> Option<String> {
-    let url = std::env::var("LOCKHOUSE_TEST_ZOOKEEPER").ok()?;
-    Some(url.strip_prefix("zookeeper:").unwrap_or(&url).to_owned())
+    lockhouse_testkit::given("LOCKHOUSE_TEST_ZOOKEEPER")
 }
 
 /// Lets servers live as long as the test process.
@@ -63,48 +61,39 @@ fn keep(servers: Servers) -> String {
 impl Servers {
     /// Starts so many servers on free ports, and waits until all answer.
     pub(crate) fn start(members: usize) -> Self {
-        // Another program may be faster to take a port.
-        for _ in 0..3 {
-            let servers = Self::launch(members);
-            if servers.members.iter().all(|member| member.answers()) {
-                return servers;
-            }
-        }
-        panic!("ZooKeeper cannot be started: see whether the package libzookeeper-java is installed");
+        Self::start_with(members, |_| String::new())
     }
 
-    fn launch(count: usize) -> Self {
+    /// One that is also spoken to through TLS, on the port that is returned.
+    pub(crate) fn start_secured(authority: &Authority) -> (Self, u16) {
+        let port = free_port();
+        let store = authority.path("server.p12");
+        let mut pack = Command::new("openssl");
+        pack.args(["pkcs12", "-export", "-out", &store, "-passout", "pass:secret"]);
+        pack.args(["-in", &authority.path("server.crt"), "-inkey", &authority.path("server.key")]);
+        assert!(pack.status().expect("openssl is installed").success());
+        let more = format!(
+            "secureClientPort={port}\nsecureClientPortAddress=127.0.0.1\n\
+             serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
+             ssl.keyStore.location={store}\nssl.keyStore.password=secret\nssl.keyStore.type=PKCS12\n\
+             ssl.clientAuth=none\n"
+        );
+        (Self::start_with(1, |_| more.clone()), port)
+    }
+
+    fn start_with(count: usize, more: impl Fn(usize) -> String) -> Self {
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        // All at once, so that none is given twice.
-        let held: Vec<TcpListener> = (0..count * 3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let ports: Vec<u16> = held.iter().map(|socket| socket.local_addr().unwrap().port()).collect();
-        drop(held);
-        let peers: String = if count == 1 {
-            String::new()
-        } else {
-            let peer = |at: usize| {
-                format!("server.{}=127.0.0.1:{}:{}\n", at + 1, ports[count + 2 * at], ports[count + 2 * at + 1])
-            };
-            (0..count).map(peer).collect()
+        let peer = |at| format!("server.{at}=127.0.0.1:{}:{}\n", free_port(), free_port());
+        let peers: String = if count == 1 { String::new() } else { (1..=count).map(peer).collect() };
+        let start = |at| {
+            let port = free_port();
+            let config = settings(home.path(), at, port, &format!("{peers}{}", more(at)));
+            Member { port, program: Program::start(move || server(&config)) }
         };
-        let members = (0..count).map(|at| {
-            let data = home.path().join(at.to_string());
-            std::fs::create_dir(&data).unwrap();
-            std::fs::write(data.join("myid"), (at + 1).to_string()).unwrap();
-            let config = home.path().join(format!("{at}.cfg"));
-            let port = ports[at];
-            // No waiting for the disk: what a killed server wrote is in the kernel's memory.
-            let settings = format!(
-                "tickTime={TICK_MILLIS}\ninitLimit=20\nsyncLimit=4\ndataDir={}\nclientPort={port}\n\
-                 clientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\nmaxClientCnxns=0\n\
-                 forceSync=no\n{peers}",
-                data.display()
-            );
-            std::fs::write(&config, settings).unwrap();
-            let child = Mutex::new(spawn(&config));
-            Member { port, config, child }
-        });
-        Self { members: members.collect(), _home: home }
+        let servers = Self { members: (1..=count).map(start).collect(), _home: home };
+        let up = servers.members.iter().all(Member::answers);
+        assert!(up, "ZooKeeper cannot be started: see whether the package libzookeeper-java is installed");
+        servers
     }
 
     /// The address of all of them.
@@ -115,44 +104,44 @@ impl Servers {
 
     /// Ends all without warning.
     pub(crate) fn kill_all(&self) {
-        self.members.iter().for_each(Member::kill);
+        self.members.iter().for_each(|member| member.program.kill());
     }
 
     /// Ends the leader without warning.
     pub(crate) fn kill_leader(&self) {
-        self.leader().kill();
+        self.leader().program.kill();
     }
 
     /// Ends one that does not lead, without warning.
     pub(crate) fn kill_follower(&self) {
         let follower = self.members.iter().find(|member| member.mode().as_deref() == Some("follower"));
-        follower.expect("an ensemble has followers").kill();
+        follower.expect("an ensemble has followers").program.kill();
     }
 
     /// Ends so many that no majority is left, the leader among them.
     pub(crate) fn kill_majority(&self) {
         let leader = self.leader().port;
-        self.members.iter().filter(|member| member.port != leader).take(self.members.len() / 2).for_each(Member::kill);
-        self.members.iter().filter(|member| member.port == leader).for_each(Member::kill);
+        let others = self.members.iter().filter(|member| member.port != leader);
+        others.take(self.members.len() / 2).for_each(|member| member.program.kill());
+        self.members.iter().filter(|member| member.port == leader).for_each(|member| member.program.kill());
     }
 
     /// Makes the leader stand still.
     pub(crate) fn pause_leader(&self) {
-        self.leader().signal(Signal::STOP);
+        self.leader().program.signal(Signal::STOP);
     }
 
     /// Makes all stand still, or go on.
     pub(crate) fn signal_all(&self, signal: Signal) {
-        self.members.iter().for_each(|member| member.signal(signal));
+        self.members.iter().for_each(|member| member.program.signal(signal));
     }
 
     /// Brings back whatever was ended or paused, and waits until all answer.
     pub(crate) fn restore(&self) {
-        for member in &self.members {
-            member.signal(Signal::CONT);
-            let mut child = member.child.lock().unwrap();
-            if child.try_wait().unwrap().is_some() {
-                *child = spawn(&member.config);
+        for Member { program, .. } in &self.members {
+            program.signal(Signal::CONT);
+            if !program.is_up() {
+                program.restart();
             }
         }
         assert!(self.members.iter().all(Member::answers), "the servers cannot be started again");
@@ -179,38 +168,7 @@ impl Member {
     }
 
     fn answers(&self) -> bool {
-        let until = Instant::now() + STARTING;
-        while Instant::now() < until {
-            if self.child.lock().unwrap().try_wait().unwrap().is_some() {
-                return false;
-            }
-            if self.mode().is_some() {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        false
-    }
-
-    fn kill(&self) {
-        let mut child = self.child.lock().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    fn signal(&self, signal: Signal) {
-        let mut child = self.child.lock().unwrap();
-        if child.try_wait().unwrap().is_none() {
-            kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), signal).unwrap();
-        }
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let child = self.child.get_mut().unwrap();
-        let _ = child.kill();
-        let _ = child.wait();
+        self.program.answers(STARTING, || self.mode().is_some())
     }
 }
 
@@ -225,37 +183,27 @@ pub(crate) fn word(port: u16, word: &str) -> Option<String> {
     Some(answer)
 }
 
-fn spawn(config: &PathBuf) -> Child {
-    let mut command = Command::new("setpriv");
-    // The kernel ends the server when the thread that started it ends, which it does with the process alone.
-    command.args([
-        "--pdeathsig",
-        "KILL",
-        "java",
-        "-Xmx256m",
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
-        "-cp",
-        JAR,
-    ]);
-    command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(config);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    start(command)
+/// The settings of one server, in a file.
+fn settings(home: &Path, at: usize, port: u16, more: &str) -> PathBuf {
+    let (data, config) = (home.join(at.to_string()), home.join(format!("{at}.cfg")));
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("myid"), at.to_string()).unwrap();
+    // Alone: sessions of one to ten seconds. In an ensemble up to twenty, longer than an election on a busy machine.
+    let (tick, sync) = if more.starts_with("server.1=") { (1000, 2) } else { (500, 4) };
+    // No waiting for the disk: what a killed server wrote is in the kernel's memory.
+    let settings = format!(
+        "tickTime={tick}\ninitLimit=20\nsyncLimit={sync}\ndataDir={}\nclientPort={port}\n\
+         clientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\nmaxClientCnxns=0\n\
+         forceSync=no\n{more}",
+        data.display()
+    );
+    std::fs::write(&config, settings).unwrap();
+    config
 }
 
-/// Starts a program on a thread that lives as long as this process.
-pub(crate) fn start(command: Command) -> Child {
-    type Order = (Command, Sender<Child>);
-    static STARTER: LazyLock<Mutex<Sender<Order>>> = LazyLock::new(|| {
-        let (sender, receiver) = channel::<Order>();
-        std::thread::spawn(move || {
-            while let Ok((mut command, answer)) = receiver.recv() {
-                answer.send(command.spawn().expect("setpriv is there, as on every Debian")).unwrap();
-            }
-        });
-        Mutex::new(sender)
-    });
-    let (sender, receiver) = channel();
-    STARTER.lock().unwrap().send((command, sender)).unwrap();
-    receiver.recv().unwrap()
+fn server(config: &Path) -> Command {
+    let mut command = bound("java");
+    command.args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &format!("{JAR}:{NETTY}")]);
+    command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(config);
+    command
 }

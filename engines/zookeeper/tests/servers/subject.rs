@@ -13,8 +13,9 @@ use super::{Servers, given};
 /// The session that most cases have: longer than their leases, and as short as the case allows that is cut for one
 /// lease.
 const SESSION: Duration = Duration::from_secs(6);
-/// The session where servers are stopped: longer than an election.
+/// The session where a server is stopped, and where an ensemble has to elect a leader: longer than that takes.
 const LONG_SESSION: Duration = Duration::from_secs(10);
+const ELECTION_SESSION: Duration = Duration::from_secs(20);
 
 /// Some servers at some address.
 #[derive(Debug)]
@@ -83,7 +84,8 @@ impl Subject for AtServers {
     async fn own_server(&self) -> Option<OwnServer> {
         let members = self.members;
         let servers = tokio::task::spawn_blocking(move || Servers::start(members)).await.unwrap();
-        let subject = Arc::new(Self { address: servers.address(), session: LONG_SESSION, members });
+        let session = if members > 1 { ELECTION_SESSION } else { LONG_SESSION };
+        let subject = Arc::new(Self { address: servers.address(), session, members });
         let own = Arc::new(Own(Arc::new(servers)));
         let several = (members > 1).then(|| Arc::clone(&own) as Arc<dyn Members>);
         Some(OwnServer { subject, server: own, members: several })
