@@ -1,5 +1,5 @@
-//! Random programs on one name, beside a line kept in memory by the one rule: for engines that keep the rule in a language
-//! of their own.
+//! Random programs on one name, beside a line kept in memory by the one rule: for engines that keep the rule in a
+//! language of their own.
 
 use lockhouse_core::line::{Room, granted, place_among};
 use lockhouse_core::{Claim, Patience, Renewal, Standing, Withdrawal};

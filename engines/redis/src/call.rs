@@ -1,6 +1,6 @@
 //! What a script is called with.
 //!
-//! Every lock makes two calls, so their words are written into few buffers, one after the other, and not each on its own.
+//! Every lock makes two calls, so their words are written into few buffers, one behind the other.
 
 use std::fmt::Display;
 use std::io::Write;

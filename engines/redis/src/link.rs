@@ -2,8 +2,8 @@
 //!
 //! Commands and messages share it (RESP3 pushes): the subscription is made before the first command is sent, so a claim
 //! that is answered "queued" will be told, or the connection breaks, which is told too. When it breaks every waiter is
-//! woken, asks again, and so makes the next connection. Nothing runs in the background but where sentinels say which server
-//! is the master: there a task asks them from time to time, as long as the connection lives.
+//! woken, asks again, and so makes the next connection. Nothing runs in the background but where sentinels say which
+//! server is the master: there a task asks them from time to time, as long as the connection lives.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -226,8 +226,8 @@ impl Link {
     }
 }
 
-/// Breaks a connection when another server has taken over. Whoever asks next is led there, and what this one has granted
-/// since is not known there: it is lost with its next renewal.
+/// Breaks a connection when another server has taken over. Whoever asks next is led there, and what this one has
+/// granted since is not known there: it is lost with its next renewal.
 async fn look_again(route: Route, found: Found, pulse: Arc<Pulse>, notices: Arc<Notices>) {
     loop {
         tokio::time::sleep(LOOK_AGAIN).await;

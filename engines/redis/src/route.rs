@@ -93,8 +93,8 @@ impl Sentinels {
 
     /// What the sentinel says that knows of the latest fail-over, once more than half have answered.
     ///
-    /// One that was cut off from the others goes on naming a master that they have deposed. Where few can be asked, what
-    /// they say has to do.
+    /// One that was cut off from the others goes on naming a master that they have deposed. Where few can be asked,
+    /// what they say has to do.
     async fn find(&self) -> Result<Found, Fault> {
         let mut asked: FuturesUnordered<_> = self.sentinels.iter().map(|sentinel| self.ask(sentinel)).collect();
         let (mut found, mut fault) = (Vec::new(), None);
