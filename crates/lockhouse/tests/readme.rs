@@ -53,7 +53,8 @@ fn table() -> String {
     .unwrap();
     let redlock = lockhouse_redis::Redlock::at("//a,b,c").unwrap().guarantees();
     write!(table, "{}", row("redlock://host,host,host", &redlock)).unwrap();
-    write!(table, "{}", row("mysql://host/db", &lockhouse_mysql::Mysql::guarantees())).unwrap();
+    let mysql = lockhouse_mysql::Mysql::at("//host/db").unwrap();
+    write!(table, "{}", row("mysql://host/db", &mysql.guarantees())).unwrap();
     let postgres = lockhouse_postgres::Postgres::at("//host/db").unwrap();
     write!(table, "{}", row("postgres://host/db", &postgres.guarantees())).unwrap();
     let held = postgres.hold(lockhouse_postgres::Hold::Session).guarantees();

@@ -85,7 +85,9 @@ impl Postgres {
                 "listen_addresses=127.0.0.1",
             ]);
             command.arg("-c").arg(format!("unix_socket_directories={}", path.display()));
-            settings.iter().for_each(|setting| drop(command.args(["-c", setting])));
+            for setting in &settings {
+                command.args(["-c", setting]);
+            }
             command
         });
         let server = Self { port, program, _folder: folder };

@@ -77,11 +77,11 @@ impl Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt and leaves the line. Both at once: whoever is next comes later than the one, and waits for the
-    /// other.
+    /// Opens the bolt, and then leaves the line: who finds nobody there finds nothing shut either. A bolt that does not
+    /// open in time keeps nobody from leaving: its connection ends by itself.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
-        let limit = patience_for(claim.ttl * 3 / 4);
-        let (opened, withdrawal) = tokio::join!(self.bolts.open(&claim.id, limit), Server::withdraw(&self.line, claim));
+        let opened = self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8)).await;
+        let withdrawal = Server::withdraw(&self.line, claim).await;
         opened?;
         withdrawal
     }

@@ -69,7 +69,7 @@ async fn a_connection_that_is_ended_costs_no_lock_unless_another_program_takes_i
         let server = Server::start(&[]);
         let address = server.address();
         let locks = Locks::new(postgres(&address, hold)).await.unwrap();
-        let guard = locks.mutex("kept").ttl(Duration::from_secs(2)).lock().await.unwrap();
+        let guard = locks.mutex("kept").ttl(Duration::from_secs(3)).lock().await.unwrap();
         tell(&address, end).await;
         let since = Clock::Boot.now();
         while Clock::Boot.now().since(since) < Duration::from_secs(4) {
@@ -81,7 +81,7 @@ async fn a_connection_that_is_ended_costs_no_lock_unless_another_program_takes_i
         until_somebody_waits(&address).await;
         tell(&address, end).await;
         psql.done().await;
-        tokio::time::timeout(Duration::from_secs(2), guard.lost()).await.expect("told by its next renewal");
+        tokio::time::timeout(Duration::from_secs(4), guard.lost()).await.expect("told by its next renewal");
         assert_eq!(guard.check().unwrap_err().kind(), Kind::Lost);
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, select};
 use lockhouse_core::{Checkup, Claim, Connector, Kind, Locks, Renewal, Side, Standing, Withdrawal, Write, Written};
-use lockhouse_postgres::Postgres;
-use lockhouse_testkit::claim;
-use servers::{Pooler, Server, client, shared, table, tell};
+use lockhouse_postgres::{Hold, Postgres};
+use lockhouse_testkit::{PgBouncer, claim};
+use servers::{Server, client, shared, table, tell};
 
 fn token(standing: Standing) -> u64 {
     match standing {
@@ -160,9 +160,15 @@ async fn a_dropped_request_leaves_no_transaction_open() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_waiters_need_no_more_than_eight_connections() {
+    for hold in [Hold::Lease, Hold::Session] {
+        a_thousand_waiters(hold).await;
+    }
+}
+
+async fn a_thousand_waiters(hold: Hold) {
     let server = Server::start(&[]);
     let address = server.address();
-    let locks = Arc::new(Locks::new(Postgres::at(&address).unwrap()).await.unwrap());
+    let locks = Arc::new(Locks::new(Postgres::at(&address).unwrap().hold(hold)).await.unwrap());
     let lock = |locks: &Locks| locks.mutex("x").ttl(Duration::from_secs(30));
     let held = lock(&locks).lock().await.unwrap();
     let mut waiters = tokio::task::JoinSet::new();
@@ -175,7 +181,7 @@ async fn a_thousand_waiters_need_no_more_than_eight_connections() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     held.release().await.unwrap();
-    let ours = "pg_stat_activity WHERE application_name = 'lockhouse'";
+    let ours = "pg_stat_activity WHERE application_name LIKE 'lockhouse%'";
     let mut most = 0;
     while !waiters.is_empty() {
         most = most.max(count(&address, ours).await);
@@ -184,7 +190,7 @@ async fn a_thousand_waiters_need_no_more_than_eight_connections() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!((3..=8).contains(&most), "{most} connections");
+    assert!((3..=8).contains(&most), "{hold:?}: {most} connections");
     assert_eq!(count(&address, "lockhouse_claims").await, 0);
 }
 
@@ -205,13 +211,13 @@ async fn a_replica_is_refused_with_the_reason() {
 #[tokio::test]
 async fn a_pooler_in_transaction_mode_is_refused_and_one_in_session_mode_is_not() {
     let server = Server::start(&[]);
-    let pooler = Pooler::start(&server, "transaction");
+    let pooler = PgBouncer::start(&server, "transaction");
     for _ in 0..3 {
         let error = Locks::new(Postgres::at(&pooler.address()).unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Unsupported, "{error}");
         assert!(error.to_string().contains("pooler"), "{error}");
     }
-    let pooler = Pooler::start(&server, "session");
+    let pooler = PgBouncer::start(&server, "session");
     let locks = Locks::new(Postgres::at(&pooler.address()).unwrap()).await.unwrap();
     locks.mutex("x").lock().await.unwrap().release().await.unwrap();
 }

@@ -7,7 +7,7 @@ pub(crate) mod subject;
 use std::sync::LazyLock;
 
 use lockhouse_postgres::Postgres;
-pub(crate) use lockhouse_testkit::{PgBouncer as Pooler, Postgres as Server};
+pub(crate) use lockhouse_testkit::Postgres as Server;
 use lockhouse_testkit::{Proxy, Sides};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 

@@ -9,14 +9,15 @@ use lockhouse_testkit::{OwnServer, Proxy, Saboteur, Server, Shared, Subject, Wir
 
 use super::{given, tell, through};
 
-/// Long enough for leases of four seconds, which some cases use, to be nearly as long as that.
+/// Long enough for the leases that cases use to be nearly as long as they want them.
 const SILENCE: Duration = Duration::from_secs(4);
 /// One case holds many locks at a time.
 const ROWS: usize = 80;
 
 /// A connector for locks that are held this way.
 pub(crate) fn postgres(address: &str, hold: Hold) -> Postgres {
-    Postgres::at(address).unwrap().hold(hold).silence(SILENCE).unwrap().rows(ROWS)
+    let silence = if hold == Hold::Row { SILENCE * 3 / 2 } else { SILENCE };
+    Postgres::at(address).unwrap().hold(hold).silence(silence).unwrap().rows(ROWS)
 }
 
 /// One server at some address.
@@ -31,6 +32,11 @@ impl Subject for OneServer {
 
     fn connector(&self) -> Arc<dyn Connector> {
         Arc::new(postgres(&self.0, self.1))
+    }
+
+    fn ttl(&self) -> Duration {
+        // A lock that is held by a row needs a connection of its own, which takes a busy machine a while.
+        Duration::from_secs(if self.1 == Hold::Row { 2 } else { 1 })
     }
 
     fn pace(&self) -> u32 {
