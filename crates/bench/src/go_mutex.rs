@@ -137,8 +137,7 @@ impl GoMutex {
             return Ok(());
         }
         loop {
-            let last =
-                Range { sort_order: DESCENDING, limit: 1, max_create_revision: made - 1, ..self.by_age() };
+            let last = Range { sort_order: DESCENDING, limit: 1, max_create_revision: made - 1, ..self.by_age() };
             let found: Found = self.session.ask("/etcdserverpb.KV/Range", last).await?;
             let (Some(header), Some(ahead)) = (found.header, found.kvs.into_iter().next()) else { break };
             self.until_deleted(ahead.key, header.revision).await?;

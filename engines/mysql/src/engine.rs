@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Checkup, Claim, Engine, Error, Guarantees, Line, Name, PublicId, Renewal, Result, Standing, Withdrawal, Write,
-    Written,
+    Cell, Checkup, Claim, Engine, Error, Guarantees, Line, Name, PublicId, Renewal, Result, Standing, Withdrawal,
+    Write, Written,
 };
 use tokio::task::JoinSet;
 

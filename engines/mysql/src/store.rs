@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockhouse_core::{
-    Cell, Checkup, Claim, Line, Name, PublicId, Renewal, Result, Withdrawal, Write, Written,
-};
+use lockhouse_core::{Cell, Checkup, Claim, Line, Name, PublicId, Renewal, Result, Withdrawal, Write, Written};
 
 use crate::cells::{Reading, Writing};
 use crate::claims::{Evicting, Renewing, Withdrawing};

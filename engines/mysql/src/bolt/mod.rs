@@ -129,7 +129,8 @@ impl Engine for Bolted {
 
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
         let limit = patience(claim.ttl);
-        let claimed = tokio::time::timeout(limit, self.ask(claim)).await.unwrap_or_else(|_| Err(self.ties.silent(limit)));
+        let claimed =
+            tokio::time::timeout(limit, self.ask(claim)).await.unwrap_or_else(|_| Err(self.ties.silent(limit)));
         claimed.map_err(|error| error.engine(ENGINE).during("claim", Some(&claim.name)))
     }
 
@@ -139,8 +140,7 @@ impl Engine for Bolted {
 
     async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>> {
         let shortest = claims.iter().map(|claim| claim.ttl).min().unwrap_or(Duration::MAX);
-        let (renewals, confirmed) =
-            tokio::join!(self.line.renew(claims), self.confirm(claims, patience(shortest / 4)));
+        let (renewals, confirmed) = tokio::join!(self.line.renew(claims), self.confirm(claims, patience(shortest / 4)));
         let each = claims.iter().zip(renewals?).zip(confirmed).map(|((claim, renewal), confirmed)| {
             let both = match (renewal, confirmed) {
                 (Renewal::Gone, _) | (_, Renewal::Gone) => Renewal::Gone,

@@ -141,9 +141,9 @@ impl Ties {
         let mut connections: Vec<Number> = known.iter().filter_map(shut_by).collect();
         connections.sort_unstable();
         connections.dedup();
-        let each = connections.into_iter().map(async |connection| {
-            (connection, timeout(limit, self.answers(connection)).await.unwrap_or(false))
-        });
+        let each = connections
+            .into_iter()
+            .map(async |connection| (connection, timeout(limit, self.answers(connection)).await.unwrap_or(false)));
         join_all(each).await.into_iter().collect()
     }
 
@@ -154,8 +154,9 @@ impl Ties {
 
     /// There is no connection left for another lock.
     pub(crate) fn full(&self) -> Error {
-        let what = format!("all {} connections that this client may have for it hold a row each", self.connections.most);
-        Error::new(Kind::Full, what).help("raise ?connections=, or use ?hold=session, which needs none for each")
+        let what =
+            format!("all {} connections that this client may have for it hold a row each", self.connections.most);
+        Error::new(Kind::Full, what).help("raise ?rows=, or use ?hold=session, which needs none for each")
     }
 
     /// No connection answered.
