@@ -79,7 +79,7 @@ pub fn connector(url: &str) -> Result<impl Connector> {
             return Ok(Addressed { inner: crate::redis::connector(&url)?, prefix: String::new() });
         }
         #[cfg(feature = "mysql")]
-        "mysql" | "mariadb" => crate::databases::mysql(&url)?,
+        "mysql" | "mariadb" => crate::mysql::connector(&url)?,
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => crate::postgres::connector(&url)?,
         #[cfg(feature = "etcd")]
@@ -99,6 +99,8 @@ pub fn connector(url: &str) -> Result<impl Connector> {
 pub fn statements(url: &str) -> Result<Option<String>> {
     let url = EngineUrl::parse(url)?;
     match url.scheme() {
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => crate::mysql::statements(&url),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => crate::postgres::statements(&url),
         _ => Ok(None),

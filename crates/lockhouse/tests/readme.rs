@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use lockhouse::{CrashFrees, Engine, Exclusion, Guarantees, Memory, Quorum, TokenSurvives, WakeUp};
+use lockhouse_mysql::Hold;
 
 const START: &str = "LOCKHOUSE_BLESS=1 writes it anew -->\n";
 const END: &str = "<!-- end of guarantees -->";
@@ -54,7 +55,10 @@ fn table() -> String {
     let redlock = lockhouse_redis::Redlock::at("//a,b,c").unwrap().guarantees();
     write!(table, "{}", row("redlock://host,host,host", &redlock)).unwrap();
     let mysql = lockhouse_mysql::Mysql::at("//host/db").unwrap();
-    write!(table, "{}", row("mysql://host/db", &mysql.guarantees())).unwrap();
+    for (url, hold) in [("", Hold::Lease), ("?hold=session", Hold::Session), ("?hold=row", Hold::Row)] {
+        let held = mysql.clone().hold(hold).guarantees();
+        write!(table, "{}", row(&format!("mysql://host/db{url}"), &held)).unwrap();
+    }
     let postgres = lockhouse_postgres::Postgres::at("//host/db").unwrap();
     write!(table, "{}", row("postgres://host/db", &postgres.guarantees())).unwrap();
     let held = postgres.hold(lockhouse_postgres::Hold::Session).guarantees();

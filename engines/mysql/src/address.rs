@@ -4,9 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use lockhouse_core::{Error, Kind, Result};
-use mysql_async::{Opts, OptsBuilder};
+use mysql_async::{Opts, OptsBuilder, SslOpts};
 
 use crate::error::ENGINE;
+use crate::tls::Tls;
 
 const DEFAULT_PORT: u16 = 3306;
 /// The server is asked whether it lives after so much silence.
@@ -33,6 +34,7 @@ pub(crate) struct Address {
     port: u16,
     database: String,
     credentials: Option<(String, Option<String>)>,
+    encryption: Option<SslOpts>,
 }
 
 impl Address {
@@ -56,7 +58,12 @@ impl Address {
         if database.is_empty() {
             return Err(invalid("the name of the database is missing".into()));
         }
-        Ok(Self { host: host.to_owned(), port, database: database.to_owned(), credentials })
+        Ok(Self { host: host.to_owned(), port, database: database.to_owned(), credentials, encryption: None })
+    }
+
+    /// Encrypts every connection.
+    pub(crate) fn encrypt(&mut self, tls: &Tls) {
+        self.encryption = Some(tls.options());
     }
 
     /// The driver's options for connections that hold locks, and that the server ends when it has not heard of us for
@@ -82,6 +89,7 @@ impl Address {
             .tcp_nodelay(true)
             .tcp_keepalive(Some(KEEPALIVE))
             .stmt_cache_size(0)
+            .ssl_opts(self.encryption.clone())
             .setup(vec![SETTINGS])
             .into()
     }

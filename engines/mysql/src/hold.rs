@@ -29,7 +29,7 @@ pub enum Hold {
 
 impl Hold {
     /// What it promises, when the server honours a connection that it does not hear of for so long.
-    pub(crate) fn guarantees(self, session: Duration) -> Guarantees {
+    pub(crate) fn guarantees(self, silence: Duration) -> Guarantees {
         let by_lease = self == Self::Lease;
         Guarantees {
             engine: ENGINE,
@@ -42,7 +42,7 @@ impl Hold {
             priority: true,
             cells: true,
             wake_up: WakeUp::Poll,
-            crash_frees: CrashFrees::AfterLease(if by_lease { AFTER_LEASE } else { session }),
+            crash_frees: CrashFrees::AfterLease(if by_lease { AFTER_LEASE } else { silence }),
             outlives_process: by_lease,
             min_ttl: MIN_TTL,
         }

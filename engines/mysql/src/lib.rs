@@ -14,10 +14,11 @@ mod settings;
 mod statement;
 mod store;
 mod survey;
+mod tls;
 mod upkeep;
 mod waiters;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,6 +33,7 @@ use crate::pool::Pool;
 use crate::schema::Preparing;
 use crate::statement::Tables;
 use crate::store::{PATIENCE, Store};
+pub use crate::tls::Tls;
 use crate::waiters::Waiters;
 
 /// How many connections the caller's side has at most.
@@ -41,12 +43,12 @@ const KEEPER: usize = 2;
 /// How many hold `GET_LOCK`s at most, of those that the caller's side may have: each can have any number of them.
 const SESSIONS: usize = 3;
 /// How many hold a row each at most, unless something else is said.
-const ROWS: usize = 32;
-/// How long the server honours a connection that it does not hear of, unless something else is said. A host that
-/// vanishes keeps its locks for so long; a network that is gone for shorter costs none.
-const DEFAULT_SESSION: Duration = Duration::from_secs(15);
-/// The server counts whole seconds.
-const SHORTEST_SESSION: Duration = Duration::from_secs(1);
+const DEFAULT_ROWS: usize = 16;
+/// How long the server honours a connection that it does not hear of, unless something else is said: a host that
+/// vanishes keeps its locks for so long, which is less than 25 s.
+const DEFAULT_SILENCE: Duration = Duration::from_secs(20);
+/// The shortest and the longest silence: the server counts whole seconds, and a slow answer is no silence.
+const SILENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(86_400));
 /// What the tables' names begin with unless something else is said.
 const DEFAULT_TABLES: &str = "lockhouse";
 
@@ -64,12 +66,12 @@ pub struct Mysql {
     tables: Arc<Tables>,
     hold: Hold,
     create: bool,
-    session: Duration,
-    connections: usize,
+    silence: Duration,
+    rows: usize,
     /// What both sides of the client know together.
     waiters: Arc<Waiters>,
     /// What holds the client's locks, unless rows do: made by the keeper's side, and used by both.
-    ties: Arc<Mutex<Option<Arc<Ties>>>>,
+    ties: Arc<Mutex<Weak<Ties>>>,
 }
 
 impl Mysql {
@@ -84,8 +86,8 @@ impl Mysql {
             tables: Arc::new(tables),
             hold: Hold::Lease,
             create: true,
-            session: DEFAULT_SESSION,
-            connections: ROWS,
+            silence: DEFAULT_SILENCE,
+            rows: DEFAULT_ROWS,
             waiters: Arc::default(),
             ties: Arc::default(),
         })
@@ -107,30 +109,42 @@ impl Mysql {
         self
     }
 
-    /// How long the server honours a connection that holds locks and is not heard of, instead of 15 seconds.
+    /// How long the server honours a connection that holds locks and is not heard of, instead of 20 seconds. No lease is
+    /// longer.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for less than a second.
-    pub fn session(mut self, session: Duration) -> Result<Self> {
-        if session < SHORTEST_SESSION {
-            let what = format!("a session of {session:?} is too short: the server counts seconds");
-            return Err(Error::new(Kind::Invalid, what).help("write ?session=15s").engine(ENGINE));
+    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for less than two seconds or more than a day.
+    pub fn silence(mut self, silence: Duration) -> Result<Self> {
+        let (least, most) = SILENCE;
+        if silence < least || silence > most {
+            let what = format!("a connection cannot be ended after {silence:?} of silence");
+            return Err(Error::new(Kind::Invalid, what)
+                .help("write from 2s to 24h, such as silence=20s")
+                .engine(ENGINE));
         }
-        self.session = session;
+        self.silence = silence;
         Ok(self)
     }
 
-    /// How many connections may hold a row each, instead of 32. One more lock than that waits, or is an error.
-    ///
-    /// # Errors
-    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for none at all.
-    pub fn connections(mut self, most: usize) -> Result<Self> {
-        if most == 0 {
-            let what = "locks cannot be held by no connections";
-            return Err(Error::new(Kind::Invalid, what).help("write ?connections=32").engine(ENGINE));
-        }
-        self.connections = most;
-        Ok(self)
+    /// How many locks may be held by rows at a time, each with a connection of its own, instead of 16. One more is an
+    /// error.
+    #[must_use]
+    pub fn rows(mut self, most: usize) -> Self {
+        self.rows = most;
+        self
+    }
+
+    /// Encrypts every connection, and believes no other server than this says.
+    #[must_use]
+    pub fn encrypted(mut self, tls: &Tls) -> Self {
+        self.address.encrypt(tls);
+        self
+    }
+
+    /// The statements that create the tables, for somebody who may.
+    #[must_use]
+    pub fn ddl(&self) -> String {
+        schema::statements(&self.tables)
     }
 
     /// Whether tables that are missing are created, as they are unless said otherwise.
@@ -143,20 +157,22 @@ impl Mysql {
     /// What it promises.
     #[must_use]
     pub fn guarantees(&self) -> Guarantees {
-        self.hold.guarantees(self.session)
+        self.hold.guarantees(self.silence)
     }
 
     /// What holds the locks of this client. The keeper's side comes first, and makes it.
     fn ties(&self, side: Side, is_mariadb: bool) -> Result<Arc<Ties>> {
-        let mut ties = self.ties.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.ties.lock().unwrap_or_else(PoisonError::into_inner);
         if side == Side::Keeper {
-            let options = self.address.options_that_hold(self.session);
+            let options = self.address.options_that_hold(self.silence);
             let grip = Grip { hold: self.hold, tables: Arc::clone(&self.tables), is_mariadb };
-            let most = if self.hold == Hold::Row { self.connections } else { SESSIONS };
+            let most = if self.hold == Hold::Row { self.rows } else { SESSIONS };
             let server = self.address.to_string();
-            *ties = Some(Arc::new(Ties::new(options, server, self.session, most, grip)));
+            let ties = Arc::new(Ties::new(options, server, self.silence, most, grip));
+            *shared = Arc::downgrade(&ties);
+            return Ok(ties);
         }
-        ties.clone().ok_or_else(|| Error::new(Kind::Closed, "the keeper's side is connected first").engine(ENGINE))
+        shared.upgrade().ok_or_else(|| Error::new(Kind::Closed, "the keeper's side is not there").engine(ENGINE))
     }
 }
 

@@ -57,7 +57,9 @@ fn take(hold: Hold, name: &str) -> String {
         _ => format!("START TRANSACTION; SELECT 1 FROM lockhouse_rows WHERE name = '{name}' FOR UPDATE;"),
     };
     // A table of another kind: what is written to it is there before the transaction ends.
-    format!("CREATE TABLE IF NOT EXISTS told (who VARCHAR(99)) ENGINE = Aria;\n{take}\nINSERT INTO told VALUES ('{name}');")
+    format!(
+        "CREATE TABLE IF NOT EXISTS told (who VARCHAR(99)) ENGINE = Aria;\n{take}\nINSERT INTO told VALUES ('{name}');"
+    )
 }
 
 async fn has_it(address: &str, name: &str) -> bool {
@@ -82,7 +84,10 @@ async fn excludes_both_ways(hold: Hold) {
     assert!(locks.mutex(&name).try_lock().await.unwrap().is_none(), "{hold:?}: in beside a stranger");
     let mutex = locks.mutex(&name).ttl(Duration::from_secs(2)).wait(LONG);
     let mut waiting = std::pin::pin!(mutex.lock());
-    assert!(tokio::time::timeout(Duration::from_secs(3), &mut waiting).await.is_err(), "{hold:?}: in beside a stranger");
+    assert!(
+        tokio::time::timeout(Duration::from_secs(3), &mut waiting).await.is_err(),
+        "{hold:?}: in beside a stranger"
+    );
     drop(stranger);
     let guard = waiting.await.unwrap();
     guard.check().unwrap();
@@ -150,11 +155,8 @@ async fn a_silent_cut_frees_a_row_in_bounds_and_its_holder_knows_before() {
 async fn holds_of_every_kind_exclude_each_other() {
     let address = shared();
     let name = format!("kinds-{:08x}", rand::random::<u32>());
-    let clients = [
-        locks(&address, Hold::Lease).await,
-        locks(&address, Hold::Session).await,
-        locks(&address, Hold::Row).await,
-    ];
+    let clients =
+        [locks(&address, Hold::Lease).await, locks(&address, Hold::Session).await, locks(&address, Hold::Row).await];
     for (at, holder) in clients.iter().enumerate() {
         let guard = holder.mutex(&name).lock().await.unwrap();
         for other in clients.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other) {
@@ -177,7 +179,7 @@ async fn a_hundred_sessions_locks_need_few_connections_and_rows_are_counted() {
     // The one that asks is counted too.
     assert!(connections <= 9, "{connections} connections");
     drop(guards);
-    let mysql = Mysql::at(&address).unwrap().hold(Hold::Row).connections(2).unwrap();
+    let mysql = Mysql::at(&address).unwrap().hold(Hold::Row).rows(2);
     let rows = Locks::new(mysql).await.unwrap();
     let (one, _two) = (rows.mutex("a").lock().await.unwrap(), rows.mutex("b").lock().await.unwrap());
     let error = rows.mutex("c").try_lock().await.unwrap_err();

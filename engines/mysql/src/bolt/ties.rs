@@ -156,7 +156,7 @@ impl Ties {
     pub(crate) fn full(&self) -> Error {
         let what =
             format!("all {} connections that this client may have for it hold a row each", self.connections.most);
-        Error::new(Kind::Full, what).help("raise ?connections=, or use ?hold=session, which needs none for each")
+        Error::new(Kind::Full, what).help("raise ?rows=, or use ?hold=session, which needs none for each")
     }
 
     /// No connection answered.

@@ -12,7 +12,7 @@ use super::{given, tell};
 
 /// How long the server honours a connection of the suite's that it does not hear of: no lease is longer, and some cases
 /// need one of four times the usual.
-const SESSION: Duration = Duration::from_secs(6);
+const SILENCE: Duration = Duration::from_secs(6);
 /// The suite holds many rows at a time.
 const ROWS: usize = 100;
 
@@ -25,8 +25,8 @@ pub(crate) struct OneServer {
 
 impl OneServer {
     fn mysql(&self, address: &str) -> Mysql {
-        let mysql = Mysql::at(address).unwrap().hold(self.hold).session(SESSION).unwrap();
-        if self.hold == Hold::Row { mysql.connections(ROWS).unwrap() } else { mysql }
+        let mysql = Mysql::at(address).unwrap().hold(self.hold).silence(SILENCE).unwrap();
+        if self.hold == Hold::Row { mysql.rows(ROWS) } else { mysql }
     }
 }
 
@@ -41,7 +41,7 @@ impl Subject for OneServer {
     }
 
     fn ttl(&self) -> Duration {
-        if self.hold == Hold::Lease { Duration::from_secs(1) } else { SESSION / 4 }
+        if self.hold == Hold::Lease { Duration::from_secs(1) } else { SILENCE / 4 }
     }
 
     fn pace(&self) -> u32 {
