@@ -4,6 +4,7 @@
 //! ours and the raw engine take turns in short rounds, and prints the ratio of their medians; `--example redis` does
 //! the same for Redis. `cargo bench -p lockhouse-bench` has the figures one by one.
 
+mod consul;
 mod etcd;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::path::Path;
 use lockhouse::{Locks, Result};
 use rusqlite::{Connection, params};
 
+pub use crate::consul::RawConsul;
 pub use crate::etcd::RawEtcd;
 
 /// The least that SQLite itself needs for a lock: a row inserted in one write transaction and deleted in the next, with

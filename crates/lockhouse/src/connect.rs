@@ -34,6 +34,10 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("etcds", "etcds://etcd.example:2379"),
         #[cfg(feature = "zookeeper")]
         ("zookeeper", "zookeeper://127.0.0.1:2181/locks"),
+        #[cfg(feature = "consul")]
+        ("consul", "consul://127.0.0.1:8500"),
+        #[cfg(feature = "consul")]
+        ("consuls", "consuls://consul.example:8501"),
     ]
 }
 
@@ -82,6 +86,8 @@ pub fn connector(url: &str) -> Result<impl Connector> {
         "postgres" | "postgresql" => crate::databases::postgres(&url)?,
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => return Ok(Addressed { inner: crate::etcd::connector(&url)?, prefix: String::new() }),
+        #[cfg(feature = "consul")]
+        "consul" | "consuls" => return Ok(Addressed { inner: crate::consul::connector(&url)?, prefix: String::new() }),
         #[cfg(feature = "zookeeper")]
         "zookeeper" => {
             url.only(&["prefix", "session"])?;

@@ -11,7 +11,7 @@ pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
     url.only(&["prefix", "ca"])?;
     let etcd = Etcd::at(url.rest())?;
     let etcd = url.option("prefix").map_or(Ok(etcd.clone()), |prefix| etcd.prefix(prefix))?;
-    let authority = url.option("ca").map(read_file).transpose()?;
+    let authority = url.file("ca")?;
     Ok(Arc::new(match url.scheme() {
         "etcds" => etcd.tls(authority.as_deref()),
         _ if authority.is_some() => {
@@ -20,11 +20,4 @@ pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
         }
         _ => etcd,
     }))
-}
-
-fn read_file(path: &str) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        Error::new(Kind::Invalid, format!("the file {path:?} with the authority's certificate cannot be read"))
-            .because(error)
-    })
 }

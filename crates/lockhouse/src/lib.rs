@@ -16,6 +16,8 @@
 pub mod blocking;
 
 mod connect;
+#[cfg(feature = "consul")]
+mod consul;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod databases;
 #[cfg(feature = "etcd")]

@@ -1,0 +1,60 @@
+//! From a URL to Consul.
+
+use std::sync::Arc;
+
+use lockhouse_consul::Consul;
+use lockhouse_core::{Connector, Error, Kind, Result};
+
+use crate::url::EngineUrl;
+
+pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
+    url.only(&["prefix", "token", "dc", "session", "lock-delay", "ca"])?;
+    let mut consul = Consul::at(url.rest())?;
+    if let Some(prefix) = url.option("prefix") {
+        consul = consul.prefix(prefix)?;
+    }
+    if let Some(token) = url.option("token") {
+        consul = consul.token(token);
+    }
+    if let Some(datacenter) = url.option("dc") {
+        consul = consul.datacenter(datacenter);
+    }
+    if let Some(session) = url.duration("session")? {
+        consul = consul.session(session)?;
+    }
+    if let Some(delay) = url.duration("lock-delay")? {
+        consul = consul.lock_delay(delay)?;
+    }
+    let authority = url.file("ca")?;
+    Ok(Arc::new(match url.scheme() {
+        "consuls" => consul.tls(authority.as_deref()),
+        _ if authority.is_some() => {
+            return Err(Error::new(Kind::Invalid, "the option \"ca\" is for TLS, and this URL asks for none")
+                .help("write consuls://…"));
+        }
+        _ => consul,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_told_with_what_to_write() {
+        let read = |url: &str| connector(&EngineUrl::parse(url).unwrap());
+        assert!(read("consul://:s3cret@h1:8500,h2?prefix=&dc=dc1&session=30s&lock-delay=1s&token=x").is_ok());
+        assert!(read("consuls://h1").is_ok());
+        for (url, what) in [
+            ("consul://h?colour=red", "it has prefix, token, dc, session, lock-delay, ca"),
+            ("consul://h?session=1s", "session=15s"),
+            ("consul://h?lock-delay=2m", "lock-delay=1s"),
+            ("consul://h?ca=/no/such/file", "cannot be read"),
+            ("consul://:s3cret@h:port", "not a port"),
+        ] {
+            let error = read(url).unwrap_err();
+            assert_eq!(error.kind(), Kind::Invalid);
+            assert!(error.to_string().contains(what) && !error.to_string().contains("s3cret"), "{error}");
+        }
+    }
+}
