@@ -8,7 +8,7 @@ use lockhouse_core::{Connector, Error, Kind, Result};
 use crate::url::EngineUrl;
 
 pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
-    url.only(&["prefix", "token", "dc", "session", "lock-delay", "ca"])?;
+    url.only(&["prefix", "token", "dc", "session", "node", "lock-delay", "ca"])?;
     let mut consul = Consul::at(url.rest())?;
     if let Some(prefix) = url.option("prefix") {
         consul = consul.prefix(prefix)?;
@@ -21,6 +21,9 @@ pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
     }
     if let Some(session) = url.duration("session")? {
         consul = consul.session(session)?;
+    }
+    if let Some(node) = url.option("node") {
+        consul = consul.node(node);
     }
     if let Some(delay) = url.duration("lock-delay")? {
         consul = consul.lock_delay(delay)?;
@@ -43,10 +46,10 @@ mod tests {
     #[test]
     fn mistakes_are_told_with_what_to_write() {
         let read = |url: &str| connector(&EngineUrl::parse(url).unwrap());
-        assert!(read("consul://:s3cret@h1:8500,h2?prefix=&dc=dc1&session=30s&lock-delay=1s&token=x").is_ok());
+        assert!(read("consul://:s3cret@h1:8500,h2?prefix=&dc=dc1&session=30s&node=n&lock-delay=1s&token=x").is_ok());
         assert!(read("consuls://h1").is_ok());
         for (url, what) in [
-            ("consul://h?colour=red", "it has prefix, token, dc, session, lock-delay, ca"),
+            ("consul://h?colour=red", "it has prefix, token, dc, session, node, lock-delay, ca"),
             ("consul://h?session=1s", "session=15s"),
             ("consul://h?lock-delay=2m", "lock-delay=1s"),
             ("consul://h?ca=/no/such/file", "cannot be read"),

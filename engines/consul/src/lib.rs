@@ -72,7 +72,7 @@ impl Consul {
     /// # Errors
     /// [`Kind::Invalid`] for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
-        let terms = Terms { ttl: DEFAULT_SESSION, lock_delay: DEFAULT_LOCK_DELAY };
+        let terms = Terms { ttl: DEFAULT_SESSION, lock_delay: DEFAULT_LOCK_DELAY, node: None };
         Ok(Self {
             address: Address::parse(address)?,
             keys: Keys::new(DEFAULT_PREFIX)?,
@@ -115,6 +115,14 @@ impl Consul {
         }
         self.terms.ttl = ttl;
         Ok(self)
+    }
+
+    /// The node of the catalog that the session belongs to, instead of that of the agent which makes it: a session ends
+    /// when its node is taken out of the catalog.
+    #[must_use]
+    pub fn node(mut self, node: &str) -> Self {
+        self.terms.node = Some(node.to_owned());
+        self
     }
 
     /// How long nobody may have a lock after its holder's session has ended, instead of not at all.

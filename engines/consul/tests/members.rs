@@ -8,7 +8,7 @@ use std::time::Duration;
 use lockhouse_consul::Consul;
 use lockhouse_core::{Locks, Loss};
 use rustix::process::Signal;
-use servers::Cluster;
+use servers::{Cluster, http};
 
 const SESSION: Duration = Duration::from_secs(12);
 const LEASE: Duration = Duration::from_secs(9);
@@ -17,8 +17,12 @@ async fn three() -> Arc<Cluster> {
     Arc::new(tokio::task::spawn_blocking(|| Cluster::start(3)).await.unwrap())
 }
 
+/// Its session belongs to a node that stays: servers that are dead for long are taken out of the catalog.
 async fn client(cluster: &Cluster) -> Locks {
-    Locks::new(Consul::at(&cluster.address()).unwrap().session(SESSION).unwrap()).await.unwrap()
+    let node = r#"{"Node": "locks", "Address": "127.0.0.1"}"#;
+    assert_eq!(http(cluster.members[0].port, "PUT", "/v1/catalog/register", node).unwrap().0, 200);
+    let consul = Consul::at(&cluster.address()).unwrap().session(SESSION).unwrap().node("locks");
+    Locks::new(consul).await.unwrap()
 }
 
 async fn act<T: Send + 'static>(cluster: &Arc<Cluster>, act: impl FnOnce(&Cluster) -> T + Send + 'static) -> T {
