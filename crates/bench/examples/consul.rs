@@ -1,6 +1,6 @@
-//! The Consul engine as a part of what Consul itself can do, measured in turns: an uncontended lock beside a key that is
-//! acquired and released, and a lock that many want beside Consul's own recipe for waiting. Give it the address of an
-//! agent: `cargo run --release -p lockhouse-bench --example consul -- HOST:PORT`.
+//! The Consul engine as a part of what Consul itself can do, measured in turns: an uncontended lock beside a key that
+//! is acquired and released, and a lock that many want beside Consul's own recipe for waiting. Give it the address of
+//! an agent: `cargo run --release -p lockhouse-bench --example consul -- HOST:PORT`.
 
 #![expect(clippy::print_stdout, reason = "it prints its result")]
 

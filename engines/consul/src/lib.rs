@@ -37,8 +37,8 @@ use crate::session::{Session, Terms};
 use crate::side::Topology;
 use crate::store::Store;
 
-/// What a client that says nothing else asks for: what `consul lock` asks for. The longest lease is three quarters of it, and
-/// a crash can block a lock for twice as long.
+/// What a client that says nothing else asks for: what `consul lock` asks for. The longest lease is three quarters of
+/// it, and a crash can block a lock for twice as long.
 const DEFAULT_SESSION: Duration = Duration::from_secs(15);
 /// A holder stops believing before its session can end, so nobody has to be kept waiting after that.
 const DEFAULT_LOCK_DELAY: Duration = Duration::ZERO;
@@ -66,8 +66,8 @@ pub struct Consul {
 }
 
 impl Consul {
-    /// The agents at `//:token@host:port,host:port`, where everything but one host can be left out. Nothing is connected
-    /// yet.
+    /// The agents at `//:token@host:port,host:port`, where everything but one host can be left out. Nothing is
+    /// connected yet.
     ///
     /// # Errors
     /// [`Kind::Invalid`] for what is no such address.
