@@ -5,6 +5,7 @@
 //! the same for Redis. `--example etcd` and `--example zookeeper` start a server of their own, and measure hand-overs
 //! beside those of others as well. `cargo bench -p lockhouse-bench` has the figures one by one.
 
+mod consul;
 mod etcd;
 mod go_mutex;
 mod handover;
@@ -16,6 +17,7 @@ use std::path::Path;
 use lockhouse::{Locks, Result};
 use rusqlite::{Connection, params};
 
+pub use crate::consul::RawConsul;
 pub use crate::etcd::RawEtcd;
 pub use crate::go_mutex::GoMutex;
 pub use crate::handover::{CONTENDERS, CONTEST, Handed, Referee, contest, our_turn};

@@ -6,14 +6,9 @@ use crate::url::EngineUrl;
 
 /// What is in the file of the option `ca`, if there is one. It makes sense with the scheme for TLS alone.
 pub(crate) fn of(url: &EngineUrl, tls: &str) -> Result<Option<Vec<u8>>> {
-    let Some(path) = url.option("ca") else { return Ok(None) };
-    if url.scheme() != tls {
+    if url.option("ca").is_some() && url.scheme() != tls {
         return Err(Error::new(Kind::Invalid, "the option \"ca\" is for TLS, and this URL asks for none")
             .help(format!("write {tls}://…")));
     }
-    let read = std::fs::read(path).map_err(|error| {
-        Error::new(Kind::Invalid, format!("the file {path:?} with the authority's certificate cannot be read"))
-            .because(error)
-    });
-    read.map(Some)
+    url.file("ca")
 }

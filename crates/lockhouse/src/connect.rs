@@ -36,6 +36,10 @@ pub fn schemes() -> &'static [(&'static str, &'static str)] {
         ("zookeeper", "zookeeper://127.0.0.1:2181/locks"),
         #[cfg(feature = "zookeeper")]
         ("zookeepers", "zookeepers://zookeeper.example:2281/locks"),
+        #[cfg(feature = "consul")]
+        ("consul", "consul://127.0.0.1:8500"),
+        #[cfg(feature = "consul")]
+        ("consuls", "consuls://consul.example:8501"),
     ]
 }
 
@@ -84,6 +88,8 @@ pub fn connector(url: &str) -> Result<impl Connector> {
         "postgres" | "postgresql" => crate::postgres::connector(&url)?,
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => return Ok(Addressed { inner: crate::etcd::connector(&url)?, prefix: String::new() }),
+        #[cfg(feature = "consul")]
+        "consul" | "consuls" => return Ok(Addressed { inner: crate::consul::connector(&url)?, prefix: String::new() }),
         #[cfg(feature = "zookeeper")]
         "zookeeper" | "zookeepers" => crate::zookeeper::connector(&url)?,
         other => return Err(unknown(other)),

@@ -18,6 +18,8 @@ pub mod blocking;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 mod authority;
 mod connect;
+#[cfg(feature = "consul")]
+mod consul;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod databases;
 #[cfg(feature = "etcd")]

@@ -82,6 +82,17 @@ impl EngineUrl {
         })
     }
 
+    /// What is in the file that an option names.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] for one that cannot be read.
+    pub fn file(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        let Some(path) = self.option(key) else { return Ok(None) };
+        std::fs::read(path).map(Some).map_err(|error| {
+            Error::new(Kind::Invalid, format!("the file {path:?} of the option {key:?} cannot be read")).because(error)
+        })
+    }
+
     /// Refuses options that the engine does not have.
     ///
     /// # Errors

@@ -66,6 +66,8 @@ fn table() -> String {
     write!(table, "{}", row("etcd://h1,h2,h3", &lockhouse_etcd::Etcd::guarantees(3))).unwrap();
     let zookeeper = lockhouse_zookeeper::ZooKeeper::guarantees();
     write!(table, "{}", row("zookeeper://host,…/root", &zookeeper)).unwrap();
+    let consul = lockhouse_consul::Consul::at("//h1,h2,h3").unwrap().guarantees(3);
+    write!(table, "{}", row("consul://h1,h2,h3", &consul)).unwrap();
     write!(table, "{}", row("memory:", &Memory::new().guarantees())).unwrap();
     write!(table, "{}", row("Quorum", &Quorum::new(members).unwrap().guarantees())).unwrap();
     table

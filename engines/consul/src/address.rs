@@ -32,8 +32,8 @@ pub(crate) struct Host {
 }
 
 impl Address {
-    /// Reads `//:token@host:port,host:port`: what a URL says between its scheme and its options. Everything but one host
-    /// can be left out.
+    /// Reads `//:token@host:port,host:port`: what a URL says between its scheme and its options. Everything but one
+    /// host can be left out.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let rest = text.strip_prefix("//").unwrap_or(text);
         let rest = rest.strip_suffix('/').unwrap_or(rest);

@@ -190,6 +190,9 @@ pub(crate) struct NewSession {
     pub(crate) ttl: String,
     pub(crate) lock_delay: String,
     pub(crate) behavior: &'static str,
+    /// The node of the catalog that it belongs to, if it is not the agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
     /// Without the health of the agent's node: the client may go on with another agent when this one fails.
     pub(crate) node_checks: [&'static str; 0],
     /// The same by its older name.

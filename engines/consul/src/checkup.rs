@@ -106,6 +106,13 @@ fn about_the_agent(checkup: Checkup, myself: &Myself) -> Checkup {
             "set acl.enabled, and give each program a token for its prefix",
         );
     }
+    if config.server && !debug.dev_mode {
+        checkup = checkup.advice(
+            "the agent is a server: when it fails for long, autopilot takes its node out of the catalog, and sessions \
+             that were made there end",
+            "connect to the agent of your own machine, or give the session another node: ?node=…",
+        );
+    }
     if debug.dev_mode {
         checkup = checkup.danger(
             "the agent runs in development mode: when it ends, locks and tokens begin anew",

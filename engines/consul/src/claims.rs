@@ -124,8 +124,9 @@ impl Side {
             Op::read(&self.store.keys.line(&claim.name)),
         ];
         match self.send(claim, &ops, limit).await? {
-            Outcome::Done(kvs) => self.stand(claim, &spot, self.store.seen(&claim.name, &kvs), limit).await,
-            Outcome::Refused(_) => {
+            Some(Outcome::Done(kvs)) => self.stand(claim, &spot, self.store.seen(&claim.name, &kvs), limit).await,
+            None => Ok(Some(Standing::Displaced)),
+            Some(Outcome::Refused(_)) => {
                 self.session.lost(session);
                 Ok(None)
             }
@@ -167,13 +168,14 @@ impl Side {
             Op::read(&keys.line(&claim.name)),
         ];
         let kvs = match self.send(claim, &ops, limit).await? {
-            Outcome::Done(kvs) => kvs,
-            Outcome::Refused(why) if why.is_sessions_end() => {
+            Some(Outcome::Done(kvs)) => kvs,
+            None => return Ok(Taken::Stands(Standing::Displaced)),
+            Some(Outcome::Refused(why)) if why.is_sessions_end() => {
                 self.session.lost(&spot.session);
                 return Ok(Taken::Again);
             }
-            Outcome::Refused(why) if why.is_lock_delay() => return Ok(Taken::Delayed),
-            Outcome::Refused(_) => return Ok(Taken::Occupied),
+            Some(Outcome::Refused(why)) if why.is_lock_delay() => return Ok(Taken::Delayed),
+            Some(Outcome::Refused(_)) => return Ok(Taken::Occupied),
         };
         let token = kvs.iter().find(|kv| kv.key == lock).map_or(0, |kv| kv.written);
         let look = self.store.seen(&claim.name, &kvs);
@@ -324,14 +326,17 @@ impl Side {
         Ok(())
     }
 
-    /// Sends what makes the claim or lets it in, and remembers whether that may still be carried out.
-    async fn send(&self, claim: &Claim, ops: &[Op], limit: Duration) -> Result<Outcome> {
-        self.kept.sending(&claim.id);
+    /// Sends what makes the claim or lets it in, and remembers whether that may still be carried out. `None` when the
+    /// claim was withdrawn meanwhile: it must not appear again.
+    async fn send(&self, claim: &Claim, ops: &[Op], limit: Duration) -> Result<Option<Outcome>> {
+        if !self.kept.sending(&claim.id) {
+            return Ok(None);
+        }
         let outcome = self.store.change(ops, limit).await.map_err(|fault| self.explain(fault));
         if outcome.as_ref().err().is_none_or(|error| error.may_have_happened() == Happened::No) {
             self.kept.answered(&claim.id);
         }
-        outcome
+        outcome.map(Some)
     }
 
     async fn line(&self, claim: &Claim, limit: Duration) -> Result<Look> {

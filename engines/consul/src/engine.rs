@@ -33,8 +33,8 @@ pub(crate) fn guarantees(terms: &Terms, topology: Topology) -> Guarantees {
         priority: false,
         cells: true,
         wake_up: WakeUp::Push,
-        // Consul ends a session when twice its TTL has passed without a renewal, and the pause after that is ours to ask
-        // for. A lease may be as short as the shortest.
+        // Consul ends a session when twice its TTL has passed without a renewal, and the pause after that is ours to
+        // ask for. A lease may be as short as the shortest.
         crash_frees: CrashFrees::AfterLease(terms.ttl * 2 + terms.lock_delay),
         outlives_process: false,
         min_ttl: MIN_TTL,

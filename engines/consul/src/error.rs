@@ -101,8 +101,9 @@ fn said(status: u16, what: &str, agents: &str) -> Error {
                 .help("see whether a majority of them runs: consul operator raft list-peers")
         }
         500 if what.contains("Missing node registration") => {
-            Error::new(Kind::Unreachable, format!("the agent at {agents} is not known to the servers yet"))
-                .help("try again, and give an agent of the datacenter itself when dc is given")
+            Error::new(Kind::Unreachable, format!("the node of the session is not in the catalog of {agents}")).help(
+                "an agent that just started is there in a moment; with node or dc given, see consul catalog nodes",
+            )
         }
         500 if what.contains("No path to datacenter") => {
             Error::new(Kind::Invalid, "there is no such datacenter").help("see consul catalog datacenters")

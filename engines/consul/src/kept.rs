@@ -113,9 +113,9 @@ impl Kept {
         *inner.names.entry(claim.name.clone()).or_default() += 1;
     }
 
-    /// A request is about to be sent that makes the claim or lets it in.
-    pub(crate) fn sending(&self, id: &ClaimId) {
-        self.change(id, |spot| spot.unanswered = true);
+    /// A request is about to be sent that makes the claim or lets it in. `false` when it was withdrawn meanwhile.
+    pub(crate) fn sending(&self, id: &ClaimId) -> bool {
+        self.change(id, |spot| spot.unanswered = true)
     }
 
     /// It was answered, or was certainly not carried out.
@@ -237,10 +237,9 @@ impl Kept {
         inner.strays.retain(|stray| !stray.segment.ends_with(session));
     }
 
-    fn change(&self, id: &ClaimId, change: impl FnOnce(&mut Spot)) {
-        if let Some(entry) = self.inner().claims.get_mut(id) {
-            change(&mut entry.spot);
-        }
+    /// `false` when there is no such claim.
+    fn change(&self, id: &ClaimId, change: impl FnOnce(&mut Spot)) -> bool {
+        self.inner().claims.get_mut(id).map(|entry| change(&mut entry.spot)).is_some()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

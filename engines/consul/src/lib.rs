@@ -37,8 +37,8 @@ use crate::session::{Session, Terms};
 use crate::side::Topology;
 use crate::store::Store;
 
-/// What a client that says nothing else asks for: what `consul lock` asks for. The longest lease is three quarters of it, and
-/// a crash can block a lock for twice as long.
+/// What a client that says nothing else asks for: what `consul lock` asks for. The longest lease is three quarters of
+/// it, and a crash can block a lock for twice as long.
 const DEFAULT_SESSION: Duration = Duration::from_secs(15);
 /// A holder stops believing before its session can end, so nobody has to be kept waiting after that.
 const DEFAULT_LOCK_DELAY: Duration = Duration::ZERO;
@@ -66,13 +66,13 @@ pub struct Consul {
 }
 
 impl Consul {
-    /// The agents at `//:token@host:port,host:port`, where everything but one host can be left out. Nothing is connected
-    /// yet.
+    /// The agents at `//:token@host:port,host:port`, where everything but one host can be left out. Nothing is
+    /// connected yet.
     ///
     /// # Errors
     /// [`Kind::Invalid`] for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
-        let terms = Terms { ttl: DEFAULT_SESSION, lock_delay: DEFAULT_LOCK_DELAY };
+        let terms = Terms { ttl: DEFAULT_SESSION, lock_delay: DEFAULT_LOCK_DELAY, node: None };
         Ok(Self {
             address: Address::parse(address)?,
             keys: Keys::new(DEFAULT_PREFIX)?,
@@ -115,6 +115,14 @@ impl Consul {
         }
         self.terms.ttl = ttl;
         Ok(self)
+    }
+
+    /// The node of the catalog that the session belongs to, instead of that of the agent which makes it: a session ends
+    /// when its node is taken out of the catalog.
+    #[must_use]
+    pub fn node(mut self, node: &str) -> Self {
+        self.terms.node = Some(node.to_owned());
+        self
     }
 
     /// How long nobody may have a lock after its holder's session has ended, instead of not at all.

@@ -74,10 +74,8 @@ impl Side {
         match own {
             // A request to make it may still be on its way.
             None if spot.placed.is_none() => Renewal::Unknown,
-            None => {
-                self.kept.leave(&claim.id);
-                Renewal::Gone
-            }
+            // What is left of it, if anything, goes with its withdrawal.
+            None => Renewal::Gone,
             // Whoever changed it was an operator, or we ourselves.
             Some(own) if own.evicted != Evicted::No || !self.still_holds(&spot, kvs) => Renewal::Gone,
             Some(_) if covered => {

@@ -37,6 +37,8 @@ const ENDING: Duration = Duration::from_secs(1);
 pub(crate) struct Terms {
     pub(crate) ttl: Duration,
     pub(crate) lock_delay: Duration,
+    /// The node of the catalog that it belongs to; the agent's own where none is given.
+    pub(crate) node: Option<String>,
 }
 
 impl Terms {
@@ -147,6 +149,7 @@ impl Shared {
             lock_delay: millis(self.terms.lock_delay),
             // What is claimed in it is gone with it.
             behavior: "delete",
+            node: self.terms.node.clone(),
             node_checks: [],
             checks: [],
         };

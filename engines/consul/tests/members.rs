@@ -1,0 +1,88 @@
+//! What the suite does not ask of an ensemble: a follower that is killed, and a majority that comes back.
+
+mod servers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockhouse_consul::Consul;
+use lockhouse_core::{Locks, Loss};
+use rustix::process::Signal;
+use servers::{Cluster, http};
+
+const SESSION: Duration = Duration::from_secs(12);
+const LEASE: Duration = Duration::from_secs(9);
+
+async fn three() -> Arc<Cluster> {
+    Arc::new(tokio::task::spawn_blocking(|| Cluster::start(3)).await.unwrap())
+}
+
+/// Its session belongs to a node that stays: servers that are dead for long are taken out of the catalog.
+async fn client(cluster: &Cluster) -> Locks {
+    let node = r#"{"Node": "locks", "Address": "127.0.0.1"}"#;
+    assert_eq!(http(cluster.members[0].port, "PUT", "/v1/catalog/register", node).unwrap().0, 200);
+    let consul = Consul::at(&cluster.address()).unwrap().session(SESSION).unwrap().node("locks");
+    Locks::new(consul).await.unwrap()
+}
+
+async fn act<T: Send + 'static>(cluster: &Arc<Cluster>, act: impl FnOnce(&Cluster) -> T + Send + 'static) -> T {
+    let cluster = Arc::clone(cluster);
+    tokio::task::spawn_blocking(move || act(&cluster)).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn followers_that_are_killed_or_stand_still_cost_nothing() {
+    let cluster = three().await;
+    // Each client begins with an agent by chance: some of them with the one that fails.
+    let mut guards = Vec::new();
+    for at in 0..6 {
+        let locks = client(&cluster).await;
+        let guard = locks.mutex(format!("{at}")).ttl(LEASE).lock().await.unwrap();
+        guards.push((locks, guard));
+    }
+    for signal in [Signal::KILL, Signal::STOP] {
+        let leader = act(&cluster, Cluster::leader).await;
+        cluster.members[(leader + 1) % 3].program.signal(signal);
+        for _ in 0..4 {
+            tokio::time::sleep(LEASE / 3).await;
+            guards.iter().for_each(|(_, guard)| guard.check().expect("no false loss"));
+        }
+        for (at, (locks, _)) in guards.iter().enumerate() {
+            let other = locks.mutex(format!("other {at}")).ttl(LEASE).lock().await.unwrap();
+            other.release().await.unwrap();
+        }
+        act(&cluster, Cluster::restore).await;
+    }
+    for (_, guard) in guards {
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_majority_that_comes_back_serves_who_waited() {
+    let cluster = three().await;
+    let (a, b) = (client(&cluster).await, client(&cluster).await);
+    let guard = a.mutex("a").ttl(LEASE).lock().await.unwrap();
+    let token = guard.token();
+    let leader = act(&cluster, Cluster::leader).await;
+    for member in [leader, (leader + 1) % 3] {
+        cluster.members[member].program.signal(Signal::KILL);
+        cluster.members[member].program.wait();
+    }
+    let loss = tokio::time::timeout(LEASE, guard.lost()).await.expect("told before its lease is over");
+    assert_eq!(loss, Loss::Expired);
+    assert!(b.mutex("a").ttl(LEASE).try_lock().await.is_err(), "nobody can promise anything");
+    act(&cluster, Cluster::restore).await;
+    // The servers count the sessions anew from their election, as they must.
+    let next = async {
+        loop {
+            match b.mutex("a").ttl(LEASE).lock().await {
+                Ok(guard) => return guard,
+                Err(error) => assert!(error.is_transient(), "{error}"),
+            }
+        }
+    };
+    let next = tokio::time::timeout(SESSION * 4, next).await.expect("in time");
+    assert!(next.token() > token);
+    next.release().await.unwrap();
+}

@@ -1,0 +1,136 @@
+//! The verbs one by one, where Consul has ways of its own.
+
+mod servers;
+
+use std::time::Duration;
+
+use lockhouse_core::{Claim, Engine, Kind, Patience, Renewal, Standing, Withdrawal};
+use lockhouse_testkit::{Sides, claim};
+use servers::{connector, http, left_over, port, prefix, shared};
+
+async fn granted(engine: &dyn Engine, claim: &Claim) -> u64 {
+    match engine.claim(claim).await.unwrap() {
+        Standing::Granted { token } => token,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn queued(engine: &dyn Engine, claim: &Claim) {
+    let standing = engine.claim(claim).await.unwrap();
+    assert!(matches!(standing, Standing::Queued { .. }), "{standing:?}");
+}
+
+async fn told(engine: &dyn Engine, claim: &Claim) {
+    let moved = tokio::time::timeout(Duration::from_secs(3), engine.moved(claim)).await;
+    assert_eq!(moved.expect("it is told").unwrap(), None);
+}
+
+fn reader() -> Claim {
+    Claim { capacity: u32::MAX, ..claim("a") }
+}
+
+/// What another program's session asks for and gets.
+fn session(address: &str, lock_delay: &str) -> String {
+    let body = format!(r#"{{"TTL":"10s","LockDelay":"{lock_delay}","Behavior":"delete","NodeChecks":[],"Checks":[]}}"#);
+    let (_, answer) = http(port(address), "PUT", "/v1/session/create", &body).unwrap();
+    serde_json::from_str::<serde_json::Value>(&answer).unwrap()["ID"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn nothing_that_is_stored_lets_a_reader_release() {
+    let (address, prefix) = (shared(), prefix());
+    let client = Sides::of(&connector(&address, &prefix)).await;
+    let (first, second) = (claim("a"), claim("a"));
+    granted(&*client.front, &first).await;
+    queued(&*client.front, &second).await;
+    let (_, stored) = http(port(&address), "GET", &format!("/v1/kv/{prefix}?recurse"), "").unwrap();
+    for claim in [&first, &second] {
+        let secret: String = claim.id.as_bytes()[6..].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(stored.contains(&claim.id.public().to_string()) && !stored.contains(&secret[..8]), "{stored}");
+    }
+    let other = Sides::of(&connector(&address, &prefix)).await;
+    assert_eq!(other.front.withdraw(&first).await.unwrap(), Withdrawal::NotThere);
+    assert_eq!(client.keeper.renew(&[first.clone(), second.clone()]).await.unwrap(), [Renewal::Renewed; 2]);
+    for claim in [first, second] {
+        assert_eq!(client.front.withdraw(&claim).await.unwrap(), Withdrawal::Withdrawn);
+    }
+    assert_eq!(left_over(&address, &prefix), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_key_that_was_released_and_left_there_is_free() {
+    let (address, prefix) = (shared(), prefix());
+    let client = Sides::of(&connector(&address, &prefix)).await;
+    let key = format!("/v1/kv/{prefix}a/.lock");
+    for patience in [Patience::Waits, Patience::None] {
+        assert_eq!(http(port(&address), "PUT", &key, "words").unwrap().0, 200);
+        let claim = Claim { patience, ..claim("a") };
+        granted(&*client.front, &claim).await;
+        client.front.withdraw(&claim).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_pause_that_another_program_asked_for_is_waited_for() {
+    let (address, prefix) = (shared(), prefix());
+    let client = Sides::of(&connector(&address, &prefix)).await;
+    let theirs = session(&address, "2s");
+    let key = format!("/v1/kv/{prefix}a/.lock?acquire={theirs}");
+    assert_eq!(http(port(&address), "PUT", &key, "").unwrap().1.trim(), "true");
+    let ours = claim("a");
+    queued(&*client.front, &ours).await;
+    let tried = Claim { patience: Patience::None, ..claim("a") };
+    assert_eq!(client.front.claim(&tried).await.unwrap(), Standing::Refused);
+    assert_eq!(http(port(&address), "PUT", &format!("/v1/session/destroy/{theirs}"), "").unwrap().0, 200);
+    told(&*client.front, &ours).await;
+    queued(&*client.front, &ours).await;
+    for _ in 0..20 {
+        told(&*client.front, &ours).await;
+        if let Standing::Granted { .. } = client.front.claim(&ours).await.unwrap() {
+            client.front.withdraw(&ours).await.unwrap();
+            return;
+        }
+    }
+    panic!("it is not granted after the pause");
+}
+
+#[tokio::test]
+async fn a_session_that_an_operator_ends_is_a_loss_and_another_one_takes_its_place() {
+    let (address, prefix) = (shared(), prefix());
+    let client = Sides::of(&connector(&address, &prefix)).await;
+    let first = claim("a");
+    let token = granted(&*client.front, &first).await;
+    let keys = left_over(&address, &format!("{prefix}a/.claims/"));
+    let ended = keys[0].rsplit('/').next().unwrap().split_once('-').unwrap().1;
+    assert_eq!(http(port(&address), "PUT", &format!("/v1/session/destroy/{ended}"), "").unwrap().0, 200);
+    assert_eq!(client.keeper.renew(std::slice::from_ref(&first)).await.unwrap(), [Renewal::Gone]);
+    assert_eq!(client.front.withdraw(&first).await.unwrap(), Withdrawal::NotThere);
+    let next = claim("a");
+    assert!(granted(&*client.front, &next).await > token);
+    client.front.withdraw(&next).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_writer_that_becomes_a_reader_keeps_its_token_and_lets_readers_in() {
+    let (address, prefix) = (shared(), prefix());
+    let (client, other) =
+        (Sides::of(&connector(&address, &prefix)).await, Sides::of(&connector(&address, &prefix)).await);
+    let (writer, here, there) = (Claim { weight: u32::MAX, ..reader() }, reader(), reader());
+    let token = granted(&*client.front, &writer).await;
+    queued(&*client.front, &here).await;
+    queued(&*other.front, &there).await;
+    let lighter = Claim { weight: 1, ..writer.clone() };
+    assert_eq!(granted(&*client.front, &lighter).await, token);
+    for (engine, claim) in [(&client.front, &here), (&other.front, &there)] {
+        told(&**engine, claim).await;
+        granted(&**engine, claim).await;
+    }
+    assert_eq!(client.front.claim(&writer).await.unwrap_err().kind(), Kind::Invalid);
+    let late = Claim { floor: u64::MAX, ..reader() };
+    assert_eq!(client.front.claim(&late).await.unwrap_err().kind(), Kind::Unsupported);
+    assert_eq!(left_over(&address, &prefix).len(), 3, "a claim that was refused left something behind");
+    for (engine, claim) in [(&client.front, &writer), (&client.front, &here), (&other.front, &there)] {
+        assert_eq!(engine.withdraw(claim).await.unwrap(), Withdrawal::Withdrawn);
+    }
+    assert_eq!(left_over(&address, &prefix), [""; 0]);
+}
