@@ -15,7 +15,7 @@
 
 pub mod blocking;
 
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+#[cfg(any(feature = "consul", feature = "etcd", feature = "zookeeper"))]
 mod authority;
 mod connect;
 #[cfg(feature = "consul")]
