@@ -1,4 +1,5 @@
-//! The contract, kept by the line in the tables and, against other programs, by a bolt for each claim that has its turn.
+//! The contract, kept by the line in the tables and, against other programs, by a bolt for each claim that has its
+//! turn.
 
 mod bolts;
 mod connection;
