@@ -20,8 +20,8 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                         SET SESSION autocommit = 1, SESSION innodb_lock_wait_timeout = 10, \
                         SESSION wait_timeout = 600, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'";
-/// What a connection that holds locks is set to as well: the server ends it after so many seconds of silence, also within
-/// a transaction.
+/// What a connection that holds locks is set to as well: the server ends it after so many seconds of silence, also
+/// within a transaction.
 const HOLDS: &str = "SET SESSION wait_timeout = {seconds}, SESSION innodb_lock_wait_timeout = 1 \
                      /*M!100300 , SESSION idle_transaction_timeout = {seconds}, \
                      SESSION idle_readonly_transaction_timeout = {seconds}, \

@@ -109,8 +109,8 @@ impl Mysql {
         self
     }
 
-    /// How long the server honours a connection that holds locks and is not heard of, instead of 20 seconds. No lease is
-    /// longer.
+    /// How long the server honours a connection that holds locks and is not heard of, instead of 20 seconds. No lease
+    /// is longer.
     ///
     /// # Errors
     /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for less than two seconds or more than a day.

@@ -7,8 +7,8 @@ use mysql_async::SslOpts;
 
 use crate::error::ENGINE;
 
-/// How a connection is encrypted. Without more, a server is believed that has a certificate for its name from one of the
-/// public authorities.
+/// How a connection is encrypted. Without more, a server is believed that has a certificate for its name from one of
+/// the public authorities.
 ///
 /// ```no_run
 /// use lockhouse_mysql::{Mysql, Tls};

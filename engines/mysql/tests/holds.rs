@@ -1,5 +1,5 @@
-//! Locks that a connection holds, beside the programs that they are to keep out: the `mariadb` client, and whatever it is
-//! told to run.
+//! Locks that a connection holds, beside the programs that they are to keep out: the `mariadb` client, and whatever it
+//! is told to run.
 
 mod servers;
 

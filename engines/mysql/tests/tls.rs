@@ -55,7 +55,7 @@ async fn every_connection_is_encrypted_however_locks_are_held() {
         locks.close(Duration::from_secs(10)).await.unwrap();
     }
     // The account may use nothing else from here on, and the locks do not notice.
-    servers::tell(&address, "ALTER USER root@localhost REQUIRE SSL").await;
+    servers::tell(&address, "ALTER USER root@'127.0.0.1' REQUIRE SSL").await;
     let mysql = Mysql::at(&address).unwrap().hold(Hold::Session).encrypted(&trusting(&authority));
     let locks = Locks::new(mysql).await.unwrap();
     locks.mutex("y").lock().await.unwrap().release().await.unwrap();

@@ -29,7 +29,7 @@ async fn clients_that_start_together_create_the_tables_together() {
     for started in starting.join_all().await {
         started.unwrap();
     }
-    assert_eq!(number(&address, &format!("SELECT version FROM {tables}_schema")).await, 1);
+    assert_eq!(number(&address, &format!("SELECT version FROM {tables}_schema")).await, 2);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! The contract, kept by the line in the tables and, against other programs, by a bolt for each claim that has its turn.
+//! The contract, kept by the line in the tables and, against other programs, by a bolt for each claim that has its
+//! turn.
 
 mod bolts;
 mod connection;
@@ -155,14 +156,12 @@ impl Engine for Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt and leaves the line. Both at once: whoever is next comes later than the one, and waits for the
-    /// other.
+    /// Opens the bolt, then leaves the line: who finds nobody in line finds nothing shut.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         let limit = patience(claim.ttl);
-        let open = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name));
-        let (opened, withdrawal) = tokio::join!(open, self.line.withdraw(claim));
+        let opened = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name)).await;
         opened.map_err(|_| self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name)))?;
-        withdrawal
+        self.line.withdraw(claim).await
     }
 
     async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {
