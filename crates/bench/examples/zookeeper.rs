@@ -1,5 +1,5 @@
-//! Locks on ZooKeeper as a part of what ZooKeeper itself can do, measured in turns: uncontended locks beside a node that
-//! is created and deleted by the same driver, with one task and with 64; then hand-overs beside kazoo's `Lock`.
+//! Locks on ZooKeeper as a part of what ZooKeeper itself can do, measured in turns: uncontended locks beside a node
+//! that is created and deleted by the same driver, with one task and with 64; then hand-overs beside kazoo's `Lock`.
 //!
 //! `cargo run --release -p lockhouse-bench --example zookeeper` starts a server of its own, and installs kazoo into an
 //! environment of its own below the target folder.

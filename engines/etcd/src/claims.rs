@@ -23,9 +23,9 @@ pub(crate) const MIN_TTL: Duration = Duration::from_secs(2);
 const ATTEMPTS: u32 = 8;
 /// How often a claim without patience is tried again when only others' writes were in its way.
 const TRIES: u32 = 64;
-/// A lease that ends before the claim's TTL by no more than one part in this many is long enough, so that it need not be
-/// kept alive with every claim of many. A client believes in a claim for one part in a hundred less than its TTL,
-/// because two clocks may differ in speed: half of that is left, ten times what a clock that is being set differs by.
+/// A lease that ends before the claim's TTL by no more than one part in this many is long enough, so that it need not
+/// be kept alive with every claim of many. A client believes in a claim for one part in a hundred less than its TTL,
+/// because two clocks may differ in speed. Half of that is left, and that is ten times what NTP slows a clock by.
 const EARLY: u32 = 200;
 /// What a member that has not heard of the new leader is given.
 const BETWEEN_TERMS: Duration = Duration::from_millis(20);

@@ -12,8 +12,8 @@ const LARGEST: u64 = 8 << 20;
 /// What etcd calls it there.
 const METRIC: &str = "etcd_server_quota_backend_bytes ";
 
-/// The quota as a member's metrics tell it: before 3.6 its status does not. `None` where they are not to be had, such as
-/// through TLS.
+/// The quota as a member's metrics tell it: before 3.6 its status does not. `None` where they are not to be had, such
+/// as through TLS.
 pub(crate) async fn from_metrics(host: &str) -> Option<i64> {
     let asked = tokio::time::timeout(LIMIT, async {
         let mut stream = TcpStream::connect(host).await?;

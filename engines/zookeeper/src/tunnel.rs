@@ -1,8 +1,8 @@
 //! The way to the servers through TLS.
 //!
 //! The driver connects to a door on this machine for each server, and what it says there goes on through TLS. It could
-//! speak TLS itself, but only with a second library of cryptography beside the one that everything else here uses, which
-//! takes longer to build than all of Lockhouse.
+//! speak TLS itself, but only with a second library of cryptography beside the one that everything else here uses,
+//! which takes longer to build than any other part.
 //!
 //! Whoever else on this machine knocks at a door gets an encrypted connection to a server, as they could make one
 //! themselves. That is why no certificate of the client's is shown to the servers: it would be lent to everybody here.
