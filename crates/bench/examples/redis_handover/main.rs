@@ -71,7 +71,6 @@ fn figures(turns: &[(u64, u64, u64)]) -> Figures {
         (pairs().map(between).collect(), turns.iter().map(|(granted, asked, _)| millis(granted - asked)).collect());
     hand_overs.sort_by(f64::total_cmp);
     waits.sort_by(f64::total_cmp);
-    #[expect(clippy::cast_precision_loss, reason = "they are few")]
     Figures { grants_a_second: in_time as f64 / SECONDS as f64, hand_overs, waits, overlaps }
 }
 
