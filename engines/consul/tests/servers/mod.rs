@@ -124,8 +124,8 @@ impl Cluster {
     }
 }
 
-/// A folder for servers: in memory where that is possible, since three servers on one disk wait for it most of the time.
-/// What a process before this one could not clear away is cleared away.
+/// A folder for servers: in memory where that is possible, since three servers on one disk wait for it most of the
+/// time. What a process before this one could not clear away is cleared away.
 fn folder() -> TempDir {
     const MEMORY: &str = "/dev/shm";
     const OURS: &str = "lockhouse-consul-";
