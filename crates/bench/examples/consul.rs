@@ -15,7 +15,8 @@ const MANY: usize = 32;
 const CONTENDERS: usize = 8;
 const TURNS: usize = 16;
 
-type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// The middle one of what was measured in each round.
 fn median(mut rounds: Vec<f64>) -> f64 {
@@ -36,7 +37,7 @@ async fn pairs(host: &str, locks: &lockhouse::Locks, at_once: usize) -> Result<(
             for _ in 0..PAIRS_PER_ROUND / at_once {
                 raw.pair(task).await?;
             }
-            Result::Ok(())
+            Ok::<_, Failure>(())
         }))
         .await?;
         let raw = each(begin.elapsed(), PAIRS_PER_ROUND);
@@ -46,7 +47,7 @@ async fn pairs(host: &str, locks: &lockhouse::Locks, at_once: usize) -> Result<(
             for _ in 0..PAIRS_PER_ROUND / at_once {
                 mutex.lock().await?.release().await?;
             }
-            Result::Ok(())
+            Ok::<_, Failure>(())
         }))
         .await?;
         ratios.push(raw / each(begin.elapsed(), PAIRS_PER_ROUND));
@@ -69,7 +70,7 @@ async fn hand_over(host: &str) -> Result<()> {
                 raw.lock("raw/contended/.lock").await?;
                 raw.release("raw/contended/.lock").await?;
             }
-            Result::Ok(())
+            Ok::<_, Failure>(())
         }))
         .await?;
         of_raw.push(each(begin.elapsed(), CONTENDERS * TURNS));
@@ -79,7 +80,7 @@ async fn hand_over(host: &str) -> Result<()> {
             for _ in 0..TURNS {
                 mutex.lock().await?.release().await?;
             }
-            Result::Ok(())
+            Ok::<_, Failure>(())
         }))
         .await?;
         of_ours.push(each(begin.elapsed(), CONTENDERS * TURNS));

@@ -80,9 +80,9 @@ impl Drop for Side {
     }
 }
 
-/// How long a request about a claim of this lease may take.
+/// How long a request about a claim of this lease may take: an answer that comes when it is over is worth nothing.
 pub(crate) fn patience_for(ttl: Duration) -> Duration {
-    (ttl / 2).clamp(IMPATIENCE, PATIENCE)
+    (ttl * 3 / 4).clamp(IMPATIENCE, PATIENCE)
 }
 
 /// What makes no sense, and what Consul cannot do.

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 /// The longest that a server is waited for.
 const STARTING: Duration = Duration::from_secs(30);
 /// The session that most tests ask for: as short as the case allows that is cut for one lease.
-pub(crate) const SESSION: Duration = Duration::from_secs(5);
+pub(crate) const SESSION: Duration = Duration::from_secs(6);
 
 /// One server, which is an agent too.
 #[derive(Debug)]
@@ -57,9 +58,7 @@ impl Cluster {
 
     /// The same with these settings on top.
     pub(crate) fn start_with(members: usize, settings: &[String]) -> Self {
-        // In memory where that is possible: three servers on one disk wait for it most of the time.
-        let folder = TempDir::with_prefix_in("consul-", "/dev/shm");
-        let folder = folder.or_else(|_| TempDir::with_prefix_in("consul-", env!("CARGO_TARGET_TMPDIR"))).unwrap();
+        let folder = folder();
         let ports: Vec<[u16; 3]> = (0..members).map(|_| [free_port(), free_port(), free_port()]).collect();
         let joins = ports.iter().map(|[.., serf]| format!("-retry-join=127.0.0.1:{serf}"));
         let joins: Vec<String> = joins.filter(|_| members > 1).collect();
@@ -123,6 +122,24 @@ impl Cluster {
         let up = |member: &Member| member.program.answers(STARTING, || member.is_ready());
         assert!(self.members.iter().all(up), "not all servers answer");
     }
+}
+
+/// A folder for servers: in memory where that is possible, since three servers on one disk wait for it most of the
+/// time. What a process before this one could not clear away is cleared away.
+fn folder() -> TempDir {
+    const MEMORY: &str = "/dev/shm";
+    const OURS: &str = "lockhouse-consul-";
+    for left in std::fs::read_dir(MEMORY).into_iter().flatten().flatten() {
+        let name = left.file_name().into_string().unwrap_or_default();
+        let process = name.strip_prefix(OURS).and_then(|rest| rest.split_once('-')).map(|(process, _)| process);
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // Another process may be at it as well.
+            let _ = std::fs::remove_dir_all(left.path());
+        }
+    }
+    let prefix = format!("{OURS}{}-", std::process::id());
+    let folder = TempDir::with_prefix_in(&prefix, MEMORY);
+    folder.or_else(|_| TempDir::with_prefix_in(&prefix, env!("CARGO_TARGET_TMPDIR"))).unwrap()
 }
 
 impl Member {

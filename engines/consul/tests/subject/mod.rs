@@ -59,7 +59,7 @@ impl Subject for Deployment {
     }
 
     fn ttl(&self) -> Duration {
-        Duration::from_millis(1500)
+        Duration::from_secs(2)
     }
 
     fn pace(&self) -> u32 {
