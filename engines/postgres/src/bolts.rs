@@ -23,6 +23,8 @@ pub(crate) struct Bolts {
     way: Arc<dyn Way>,
     runtime: Handle,
     entries: Mutex<HashMap<ClaimId, Entry>>,
+    /// Claims that are being asked for, each with how often and whether it was withdrawn since.
+    asked: Mutex<HashMap<ClaimId, (u32, bool)>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -32,6 +34,33 @@ struct Entry {
     orders: watch::Sender<Order>,
     phase: watch::Receiver<Phase>,
     trouble: Arc<Mutex<Option<String>>>,
+}
+
+/// A claim that is being asked for, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    bolts: &'a Bolts,
+    id: ClaimId,
+}
+
+impl Asking<'_> {
+    /// Whether it was withdrawn since: its turn may be over by the time that it is told of it, and nobody would open its
+    /// bolt.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.bolts.asked().get(&self.id).is_some_and(|(_, withdrawn)| *withdrawn)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut asked = self.bolts.asked();
+        if let Some((times, _)) = asked.get_mut(&self.id) {
+            *times -= 1;
+            if *times == 0 {
+                asked.remove(&self.id);
+            }
+        }
+    }
 }
 
 /// There is nothing to clear away below this.
@@ -53,7 +82,14 @@ pub(crate) enum Shut {
 impl Bolts {
     /// No bolts yet. Called on the keeper's runtime.
     pub(crate) fn new(way: Arc<dyn Way>) -> Self {
-        Self { way, runtime: Handle::current(), entries: Mutex::default(), tasks: Mutex::default() }
+        let (entries, asked, tasks) = Default::default();
+        Self { way, runtime: Handle::current(), entries, asked, tasks }
+    }
+
+    /// Takes note that a claim is being asked for.
+    pub(crate) fn asking(&self, id: ClaimId) -> Asking<'_> {
+        self.asked().entry(id).or_default().0 += 1;
+        Asking { bolts: self, id }
     }
 
     /// Whether this claim can have a bolt, beside those that there are.
@@ -144,6 +180,9 @@ impl Bolts {
     /// # Cancellation safety
     /// It is opened all the same.
     pub(crate) async fn open(&self, id: &ClaimId, limit: Duration) -> Result<(), Fault> {
+        if let Some((_, withdrawn)) = self.asked().get_mut(id) {
+            *withdrawn = true;
+        }
         let Some(Entry { orders, mut phase, .. }) = self.entries().remove(id) else { return Ok(()) };
         orders.send_modify(|order| order.wanted = false);
         let opened = phase.wait_for(|phase| matches!(phase, Phase::Open | Phase::Lost));
@@ -178,6 +217,10 @@ impl Bolts {
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(bolt.live(), &self.runtime);
         (entry, false)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashMap<ClaimId, (u32, bool)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<ClaimId, Entry>> {

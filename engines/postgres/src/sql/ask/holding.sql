@@ -10,4 +10,4 @@ FROM (VALUES
     ('tcp_keepalives_idle', $3), ('tcp_keepalives_interval', $4), ('tcp_keepalives_count', '4'),
     ('lock_timeout', $5), ('transaction_timeout', '0')
 ) AS wanted (name, value)
-JOIN pg_settings AS known ON known.name = wanted.name
+WHERE current_setting(wanted.name, true) IS NOT NULL
