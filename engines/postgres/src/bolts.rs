@@ -44,8 +44,8 @@ pub(crate) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Whether it was withdrawn since: its turn may be over by the time that it is told of it, and nobody would open its
-    /// bolt.
+    /// Whether it was withdrawn since: its turn may be over by the time that it is told of it, and nobody would open
+    /// its bolt.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.bolts.asked().get(&self.id).is_some_and(|(_, withdrawn)| *withdrawn)
     }
