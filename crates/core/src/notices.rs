@@ -1,5 +1,5 @@
-//! Notices of a server that it is a claim's turn, and the claims of a client that wait for one: for engines whose server
-//! tells the next in line.
+//! Notices of a server that it is a claim's turn, and the claims of a client that wait for one: for engines whose
+//! server tells the next in line.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -150,6 +150,9 @@ impl Registration<'_> {
     }
 
     /// Resolves when the claim is told something, or should ask.
+    ///
+    /// # Cancellation safety
+    /// What was told is told once: whoever drops this asks instead.
     pub async fn told(&mut self) -> Word {
         tokio::select! {
             biased;

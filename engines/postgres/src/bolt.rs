@@ -1,8 +1,8 @@
 //! What keeps other programs out while a claim has its lock: one bolt, from before it is shut until it is open again.
 //!
-//! The line in the tables decides which of our claims has a lock, and its lease ends it. The bolt is for everybody else:
-//! an advisory lock or a locked row. Each has a task of its own on the keeper's runtime, so that a request which is
-//! dropped or a runtime which is blocked leaves no bolt that nobody knows of.
+//! The line in the tables decides which of our claims has a lock, and its lease ends it. The bolt is for everybody
+//! else: an advisory lock or a locked row. Each has a task of its own on the keeper's runtime, so that a request which
+//! is dropped or a runtime which is blocked leaves no bolt that nobody knows of.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
