@@ -26,8 +26,9 @@ const RENEWALS_A_REQUEST: usize = 1_000;
 const WITHDRAWALS_AT_ONCE: usize = 64;
 /// The longest that one request of the keeper's may take.
 const LONGEST_REQUEST: Duration = Duration::from_secs(5);
-/// The time between two attempts to take a claim out: it doubles from the first to the last of these.
-const PART_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// The time between two attempts to take a claim out: it doubles from the first to the last of these. One that arrives
+/// late is not in the way of others for longer than that.
+const PART_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 
 /// What is in flight, when it has come back.
 #[derive(Debug)]
