@@ -41,7 +41,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "tests",
         // Not `--all-targets`: that would run the benches, too.
         action: Action::Programs(
-            &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"],
+            &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"],
             // The suites mostly wait: for leases to end, for servers to come back.
             &[("RUST_TEST_THREADS", "4")],
         ),
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn filters_reach_the_steps_that_run_tests_and_no_other() {
         let filters = ["queue".to_owned(), "lease".to_owned()];
-        assert!(step("tests").typed(&filters).ends_with("--examples -- queue lease"));
+        assert!(step("tests").typed(&filters).ends_with("--tests -- queue lease"));
         assert_eq!(step("fmt").typed(&filters), "cargo fmt --all --check");
     }
 

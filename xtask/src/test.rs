@@ -28,7 +28,7 @@ servers of its own on loopback ports, and stops them:
   fmt       the format of the code
   tidy      the style rules
   clippy    the lints, none of them tolerated
-  tests     unit, integration and example tests
+  tests     unit and integration tests
   doctests  the examples in the documentation
   docs      the documentation, without a warning
 

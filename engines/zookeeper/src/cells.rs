@@ -2,7 +2,7 @@
 //!
 //! A node has the id of its last write, the newest token seen, and the value.
 
-use lockhouse_core::{Cell, Name, Result, Write, Written};
+use lockhouse_core::{Cell, Kind, Name, Result, Write, Written};
 use zookeeper_client::{CreateMode, Error as Said};
 
 use crate::ensemble::{Ensemble, PATIENCE};
@@ -11,6 +11,8 @@ use crate::session::Open;
 
 /// The bytes before the value: the id of the write, and the token.
 const HEAD: usize = 16 + 8;
+/// How often a cell is looked at before a write, when sessions end meanwhile.
+const LOOKS: u32 = 3;
 
 /// A cell as its node has it.
 #[derive(Debug, Default)]
@@ -28,21 +30,30 @@ impl Ensemble {
 
     pub(crate) async fn write_cell(&self, name: &Name, write: &Write) -> Result<Written> {
         let path = self.paths.cell(name);
-        self.ask(PATIENCE, async |open| {
-            loop {
-                let kept = kept(open, &path).await?;
-                if kept.id == Some(write.id) {
-                    return Ok(Written::Yes { version: kept.cell.version });
+        let (mut looks, mut sent) = (0, false);
+        loop {
+            let written = self.ask(PATIENCE, async |open| {
+                loop {
+                    let kept = kept(open, &path).await?;
+                    if kept.id == Some(write.id) {
+                        return Ok(Written::Yes { version: kept.cell.version });
+                    }
+                    if let Some(refused) = refused(&kept.cell, write) {
+                        return Ok(refused);
+                    }
+                    sent = true;
+                    if self.put(open, &path, &kept.cell, write).await? {
+                        return Ok(Written::Yes { version: kept.cell.version + 1 });
+                    }
                 }
-                if let Some(refused) = refused(&kept.cell, write) {
-                    return Ok(refused);
-                }
-                if self.put(open, &path, &kept.cell, write).await? {
-                    return Ok(Written::Yes { version: kept.cell.version + 1 });
-                }
+            });
+            looks += 1;
+            match written.await {
+                // The session ended while it looked, as that of a process that stood still: the next one can do it.
+                Err(error) if error.kind() == Kind::Unreachable && !sent && looks < LOOKS => {}
+                written => return written,
             }
-        })
-        .await
+        }
     }
 
     /// Writes the cell if nobody else has written since. Whether it is written.

@@ -177,7 +177,9 @@ fn spawn(port: u16, folder: &TempDir, options: &[String]) -> Child {
     command.args(["--pdeathsig", "KILL", "mariadbd", "--no-defaults", "--user=root", "--bind-address=127.0.0.1"]);
     command.arg(format!("--datadir={folder}/data")).arg(format!("--init-file={folder}/init.sql"));
     command.arg(format!("--socket={folder}/my.sock")).arg(format!("--pid-file={folder}/{PID_FILE}"));
-    command.arg(format!("--port={port}")).args(["--max-connections=1000", "--skip-name-resolve", SMALL]).args(options);
+    command.arg(format!("--port={port}")).args(["--max-connections=1000", "--skip-name-resolve", SMALL]);
+    // The disk is not waited for: what tests end is the server, never the machine.
+    command.arg("--innodb-flush-log-at-trx-commit=2").args(options);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     start(command)
 }
