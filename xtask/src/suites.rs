@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::workspace::Workspace;
 
 /// So many run at a time.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 2;
 /// One that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// How often they are looked at.
