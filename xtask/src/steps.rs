@@ -5,7 +5,7 @@
 pub(crate) enum Action {
     /// Cargo with these arguments, and these variables set.
     Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
-    /// The test programs that cargo builds with these arguments, several at a time, with these variables set.
+    /// The test programs that cargo builds with these arguments, with these variables set.
     Programs(&'static [&'static str], &'static [(&'static str, &'static str)]),
     /// The style rules, in this process.
     Tidy,
