@@ -78,7 +78,7 @@ impl Mysql {
     /// The server and the database at `//user:password@host:port/database`. Nothing is connected yet.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what is no such address.
+    /// [`Kind::Invalid`] for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
         let (address, tables) = (Address::parse(address)?, Tables::new(DEFAULT_TABLES)?);
         Ok(Self {
@@ -96,7 +96,7 @@ impl Mysql {
     /// Has the tables' names begin with this, instead of `lockhouse`.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for what cannot be part of a table's name.
+    /// [`Kind::Invalid`] for what cannot be part of a table's name.
     pub fn tables(mut self, base: &str) -> Result<Self> {
         self.tables = Arc::new(Tables::new(base)?);
         Ok(self)
@@ -113,7 +113,7 @@ impl Mysql {
     /// is longer.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](lockhouse_core::Kind::Invalid) for less than two seconds or more than a day.
+    /// [`Kind::Invalid`] for less than two seconds or more than a day.
     pub fn silence(mut self, silence: Duration) -> Result<Self> {
         let (least, most) = SILENCE;
         if silence < least || silence > most {
@@ -181,10 +181,10 @@ impl Connector for Mysql {
     /// Connects one side, each with connections of its own, and creates the tables if they are not there.
     ///
     /// # Errors
-    /// [`Kind::Unreachable`](lockhouse_core::Kind::Unreachable) or
-    /// [`Kind::TimedOut`](lockhouse_core::Kind::TimedOut) within four seconds;
-    /// [`Kind::Denied`](lockhouse_core::Kind::Denied) when the server refuses our credentials or has not given us the
-    /// rights we need; [`Kind::Corrupt`](lockhouse_core::Kind::Corrupt) for tables of a newer version.
+    /// [`Kind::Unreachable`] or
+    /// [`Kind::TimedOut`] within four seconds;
+    /// [`Kind::Denied`] when the server refuses our credentials or has not given us the
+    /// rights we need; [`Kind::Corrupt`] for tables of a newer version.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
         let most = match side {
             Side::Keeper => KEEPER,
