@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 
 /// So many run at a time. Three take a third of the time less on two cores, and single cases with limits of a few
 /// hundred milliseconds then fail for want of a processor.
-const AT_ONCE: usize = 1;
+const AT_ONCE: usize = 3;
 /// One that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// How often they are looked at.

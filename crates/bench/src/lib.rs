@@ -2,7 +2,7 @@
 //!
 //! Times on a busy machine are noisy, so ratios count: `cargo run --release -p lockhouse-bench --example ratio` lets
 //! ours and the raw engine take turns in short rounds, and prints the ratio of their medians; `--example redis` does
-//! the same for Redis. `--example etcd` and `--example zookeeper` start a server of their own, and measure hand-overs
+//! the same for Redis, `--example mysql` and `--example postgres` for databases. `--example etcd` and `--example zookeeper` start a server of their own, and measure hand-overs
 //! beside those of others as well. `cargo bench -p lockhouse-bench` has the figures one by one.
 
 mod consul;

@@ -31,7 +31,16 @@ impl Postgres {
     /// When the package `postgresql` is not installed.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        Self::start_on(prepared(), &[FOR_TESTS, settings].concat())
+        Self::start_in(settings, &[])
+    }
+
+    /// The same with variables of its environment.
+    ///
+    /// # Panics
+    /// When the package `postgresql` is not installed.
+    #[must_use]
+    pub fn start_in(settings: &[&str], variables: &[(&'static str, String)]) -> Self {
+        Self::start_on(prepared(), &[FOR_TESTS, settings].concat(), variables)
     }
 
     /// A server with the settings that everybody has, to measure it.
@@ -40,7 +49,7 @@ impl Postgres {
     /// When the package `postgresql` is not installed.
     #[must_use]
     pub fn start_plain() -> Self {
-        Self::start_on(prepared(), &[])
+        Self::start_on(prepared(), &[], &[])
     }
 
     /// A server that speaks TLS to whoever asks for it.
@@ -57,7 +66,7 @@ impl Postgres {
             run(Command::new("chmod").arg("600").arg(&file));
             belongs_to_server(&file);
         }
-        Self::start_on(folder, &[FOR_TESTS, &["ssl=on"]].concat())
+        Self::start_on(folder, &[FOR_TESTS, &["ssl=on"]].concat(), &[])
     }
 
     /// A replica of this one.
@@ -70,11 +79,11 @@ impl Postgres {
         let mut copy = as_server("pg_basebackup");
         copy.arg("-D").arg(folder.path().join("data")).args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
         run(copy.args(["-U", "postgres", "-R", "--no-sync", "-c", "fast", "-X", "stream"]));
-        Self::start_on(folder, FOR_TESTS)
+        Self::start_on(folder, FOR_TESTS, &[])
     }
 
-    fn start_on(folder: TempDir, settings: &[&str]) -> Self {
-        let (port, path) = (free_port(), folder.path().to_owned());
+    fn start_on(folder: TempDir, settings: &[&str], variables: &[(&'static str, String)]) -> Self {
+        let (port, path, variables) = (free_port(), folder.path().to_owned(), variables.to_vec());
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let program = Program::start(move || {
             let mut command = as_server("postgres");
@@ -88,6 +97,7 @@ impl Postgres {
             for setting in &settings {
                 command.args(["-c", setting]);
             }
+            command.envs(variables.iter().cloned());
             command
         });
         let server = Self { port, program, _folder: folder };

@@ -12,6 +12,9 @@ use crate::sides::{Sides, claim};
 /// One name of an engine, which nobody else uses.
 #[async_trait]
 pub trait OneName: Sized {
+    /// Whether who leaves lets in who is next. Otherwise whoever comes by does.
+    const HANDS_OVER: bool;
+
     /// A new name, and two clients.
     async fn begin() -> Self;
 
@@ -197,7 +200,7 @@ impl<N: OneName> Run<N> {
                 let Some(claim) = self.model.get(which).cloned() else { return Ok(()) };
                 prop_assert_eq!(self.client(by).front.withdraw(&claim).await.unwrap(), Withdrawal::Withdrawn);
                 prop_assert_eq!(self.client(by).front.withdraw(&claim).await.unwrap(), Withdrawal::NotThere);
-                self.model.leave(&claim);
+                self.left(&claim).await;
             }
             Step::Expire { which } => {
                 let Some(claim) = self.model.get(which).cloned() else { return Ok(()) };
@@ -214,7 +217,7 @@ impl<N: OneName> Run<N> {
                 }
                 prop_assert!(self.client(1).front.evict(&claim.name, &claim.id.public()).await.unwrap());
                 prop_assert_eq!(self.client(0).front.claim(&claim).await.unwrap(), Standing::Refused);
-                self.model.leave(&claim);
+                self.left(&claim).await;
             }
             Step::Renew => {
                 let all: Vec<Claim> = self.model.holders.iter().chain(&self.model.waiters).cloned().collect();
@@ -223,6 +226,14 @@ impl<N: OneName> Run<N> {
             }
         }
         Ok(())
+    }
+
+    /// A claim left the line.
+    async fn left(&mut self, claim: &Claim) {
+        self.model.leave(claim);
+        if !N::HANDS_OVER {
+            self.come_by().await;
+        }
     }
 
     /// Somebody comes by: a claim on the same name that is refused, or taken back at once.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockhouse_core::{Claim, CrashFrees, Engine, Guarantees, Line, Locks, Mutex, Name, Owner, Patience, Side};
 
 use crate::case::Case;
-use crate::eventually::eventually;
+use crate::eventually::{eventually, eventually_none};
 use crate::gate::Gate;
 use crate::process::Taker;
 use crate::subject::{Shared, Subject};
@@ -168,8 +168,8 @@ impl Stage {
 
     /// Nothing of this case's is held or queued, at the latest after that time.
     pub async fn nothing_left(&self, locks: &Locks, within: Duration) {
-        eventually(within, "nothing is held or queued any more", async || {
-            locks.survey(&self.prefix).await.expect("lines can be looked at").is_empty()
+        eventually_none(within, "nothing is held or queued any more", async || {
+            Some(locks.survey(&self.prefix).await.expect("lines can be looked at")).filter(|lines| !lines.is_empty())
         })
         .await;
     }

@@ -54,8 +54,14 @@ impl Side {
         check(claim)?;
         let limit = patience_for(claim.ttl);
         let until = Clock::Boot.now() + claim.ttl.min(self.session.terms().longest_lease());
+        let mut before = None;
         for _ in 0..ATTEMPTS {
             let session = self.session.current(limit).await.map_err(|fault| self.explain(fault))?;
+            // It was withdrawn meanwhile, and must not appear again.
+            if before.as_ref() == Some(&session) && self.kept.spot(&claim.id).is_none() {
+                return Ok(Standing::Displaced);
+            }
+            before = Some(Arc::clone(&session));
             let cover = self.session.cover(&self.store.link, &session, until, limit);
             let (placed, covered) = join(self.place(claim, &session, limit), cover).await;
             let Some(standing) = placed? else { continue };
@@ -87,7 +93,7 @@ impl Side {
         match known {
             Some(spot) if spot.placed.is_some() => self.stand_again(claim, spot, limit).await,
             // A request to make it got no answer: it may be there.
-            Some(spot) if spot.unanswered => match self.line(claim, limit).await? {
+            Some(spot) if spot.unanswered > 0 => match self.line(claim, limit).await? {
                 look if look.find(&spot.segment).is_some() => self.stand(claim, &spot, look, limit).await,
                 _ => self.begin(claim, session, limit).await,
             },
@@ -124,7 +130,10 @@ impl Side {
             Op::read(&self.store.keys.line(&claim.name)),
         ];
         match self.send(claim, &ops, limit).await? {
-            Some(Outcome::Done(kvs)) => self.stand(claim, &spot, self.store.seen(&claim.name, &kvs), limit).await,
+            Some(Outcome::Done(kvs)) => {
+                self.kept.answered(&claim.id);
+                self.stand(claim, &spot, self.store.seen(&claim.name, &kvs), limit).await
+            }
             None => Ok(Some(Standing::Displaced)),
             Some(Outcome::Refused(_)) => {
                 self.session.lost(session);
@@ -184,10 +193,10 @@ impl Side {
         let ahead = look.ahead(stored.made);
         if ahead.is_empty() {
             self.kept.holds(&claim.id, Some(token));
+            self.kept.answered(&claim.id);
             return Ok(Taken::Stands(Standing::Granted { token }));
         }
         // Nobody had it, but others are ahead: it is theirs.
-        self.kept.sending(&claim.id);
         self.store
             .change(&[Op::delete_at(&lock, token)], limit)
             .await
@@ -326,14 +335,20 @@ impl Side {
         Ok(())
     }
 
-    /// Sends what makes the claim or lets it in, and remembers whether that may still be carried out. `None` when the
-    /// claim was withdrawn meanwhile: it must not appear again.
+    /// Sends what makes the claim or lets it in, and remembers whether that may still be carried out: whoever hears that
+    /// it was says [`answered`](crate::kept::Kept::answered) when all it did is noted. `None` when the claim is withdrawn
+    /// meanwhile: it must not appear again.
     async fn send(&self, claim: &Claim, ops: &[Op], limit: Duration) -> Result<Option<Outcome>> {
         if !self.kept.sending(&claim.id) {
             return Ok(None);
         }
         let outcome = self.store.change(ops, limit).await.map_err(|fault| self.explain(fault));
-        if outcome.as_ref().err().is_none_or(|error| error.may_have_happened() == Happened::No) {
+        let in_vain = match &outcome {
+            Ok(Outcome::Done(_)) => false,
+            Ok(Outcome::Refused(_)) => true,
+            Err(error) => error.may_have_happened() == Happened::No,
+        };
+        if in_vain {
             self.kept.answered(&claim.id);
         }
         outcome.map(Some)

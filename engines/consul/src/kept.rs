@@ -54,8 +54,10 @@ pub(crate) struct Spot {
     pub(crate) behind: Option<Behind>,
     /// How many are ahead.
     pub(crate) ahead: u32,
-    /// A request to make it, or to let it in, got no answer: it may still be carried out.
-    pub(crate) unanswered: bool,
+    /// So many requests to make it, or to let it in, got no answer: they may still be carried out.
+    pub(crate) unanswered: u32,
+    /// It is being withdrawn: nothing more is sent that makes it or lets it in.
+    parting: bool,
     /// Out of the line if it is not heard of by then.
     due: Moment,
 }
@@ -106,21 +108,32 @@ impl Kept {
             held: None,
             behind: None,
             ahead: 0,
-            unanswered: false,
+            unanswered: 0,
+            parting: false,
             due: Clock::Boot.now() + claim.ttl + OVERDUE,
         };
         inner.claims.insert(claim.id, Entry { spot, leaving: watch::Sender::new(()) });
         *inner.names.entry(claim.name.clone()).or_default() += 1;
     }
 
-    /// A request is about to be sent that makes the claim or lets it in. `false` when it was withdrawn meanwhile.
+    /// A request is about to be sent that makes the claim or lets it in. `false` when it is withdrawn meanwhile.
     pub(crate) fn sending(&self, id: &ClaimId) -> bool {
-        self.change(id, |spot| spot.unanswered = true)
+        let mut inner = self.inner();
+        let spot = inner.claims.get_mut(id).map(|entry| &mut entry.spot).filter(|spot| !spot.parting);
+        spot.map(|spot| spot.unanswered += 1).is_some()
     }
 
-    /// It was answered, or was certainly not carried out.
+    /// It was answered and what it did is noted, or it was certainly not carried out.
     pub(crate) fn answered(&self, id: &ClaimId) {
-        self.change(id, |spot| spot.unanswered = false);
+        self.change(id, |spot| spot.unanswered = spot.unanswered.saturating_sub(1));
+    }
+
+    /// The claim is about to be withdrawn. What was sent for it by now is counted, and nothing more will be.
+    pub(crate) fn parting(&self, id: &ClaimId) -> Option<Spot> {
+        let mut inner = self.inner();
+        let spot = &mut inner.claims.get_mut(id)?.spot;
+        spot.parting = true;
+        Some(spot.clone())
     }
 
     /// The claim's own key was seen.
@@ -191,6 +204,14 @@ impl Kept {
         self.inner().remove(id);
     }
 
+    /// A claim is out of its line, and a request of its own may put it back: whoever withdraws it will do so again.
+    pub(crate) fn leave_for_now(&self, id: &ClaimId) {
+        if let Some(entry) = self.inner().claims.get_mut(id) {
+            (entry.spot.placed, entry.spot.held, entry.spot.behind) = (None, None, None);
+            entry.leaving.send_replace(());
+        }
+    }
+
     /// A claim is out of its line as far as can be seen, and a request of its own may still be on its way.
     pub(crate) fn stray(&self, id: &ClaimId) {
         let mut inner = self.inner();
@@ -237,9 +258,11 @@ impl Kept {
         inner.strays.retain(|stray| !stray.segment.ends_with(session));
     }
 
-    /// `false` when there is no such claim.
-    fn change(&self, id: &ClaimId, change: impl FnOnce(&mut Spot)) -> bool {
-        self.inner().claims.get_mut(id).map(|entry| change(&mut entry.spot)).is_some()
+    /// Nothing happens when there is no such claim.
+    fn change(&self, id: &ClaimId, change: impl FnOnce(&mut Spot)) {
+        if let Some(entry) = self.inner().claims.get_mut(id) {
+            change(&mut entry.spot);
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -9,9 +9,10 @@ impl Side {
     /// Takes the claim's own key out, and the lock's own with it if the claim has it: one transaction.
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         // What both sides of this client do not know of was not made by it, or is out already.
-        let Some(spot) = self.kept.spot(&claim.id) else { return Ok(Withdrawal::NotThere) };
+        let Some(spot) = self.kept.parting(&claim.id) else { return Ok(Withdrawal::NotThere) };
         let limit = patience_for(claim.ttl);
-        if spot.placed.is_some() && !spot.unanswered {
+        // Nothing is on its way that could acquire the lock's own key just before the claim's is deleted.
+        if spot.placed.is_some() && spot.unanswered == 0 {
             let key = self.store.keys.claim(&claim.name, &spot.segment);
             let mut ops = vec![Op::is_of(&key, &spot.session), Op::delete(&key)];
             ops.extend(spot.held.map(|held| Op::delete_at(&self.store.keys.lock(&claim.name), held)));
@@ -24,9 +25,12 @@ impl Side {
         // Something is not as it was thought to be, or not known.
         let there = self.store.take_out(&claim.name, &spot.segment, limit).await;
         let there = there.map_err(|fault| self.explain(fault))?;
-        // A request that got no answer, and of which nothing is to be seen, may still be carried out.
-        if there || !spot.unanswered {
-            self.kept.leave(&claim.id);
+        match (there, spot.unanswered) {
+            (_, 0) => self.kept.leave(&claim.id),
+            // It was carried out: there is no other that could have made the claim.
+            (true, 1) if spot.placed.is_none() => self.kept.leave(&claim.id),
+            (true, _) => self.kept.leave_for_now(&claim.id),
+            (false, _) => {}
         }
         Ok(if there { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
     }

@@ -15,7 +15,7 @@ pub(crate) async fn reap(store: &Store, kept: &Kept, limit: Duration) {
             return;
         }
         match store.take_out(&spot.name, &spot.segment, limit).await {
-            Ok(there) if !there && spot.unanswered => kept.stray(&id),
+            Ok(_) if spot.unanswered > 0 => kept.stray(&id),
             Ok(_) => kept.leave(&id),
             Err(fault) => tracing::debug!(?fault, "a claim that is over could not be taken out yet"),
         }

@@ -127,16 +127,26 @@ impl Side {
         }
     }
 
-    /// A new claim that waits: it is written, and whoever was there before is ahead.
+    /// A new claim that waits: it is written, and whoever was there before is ahead. Most often nobody is, and then
+    /// nothing need be read.
     async fn join(&self, claim: &Claim, lease: i64) -> Result<Result<Placed>, Fault> {
         let (line, key) = (self.keys.line(&claim.name), self.keys.claim(&claim.name, &claim.id));
         let out = self.keys.evicted(&claim.id);
-        let request = txn(
+        let write = put(key.clone(), value(claim), lease);
+        let behind_others = txn(
             vec![made_at(key.clone(), 0), made_at(out.clone(), 0)],
-            vec![put(key.clone(), value(claim), lease), Request::Range(newest_before(line, i64::MAX, page(claim)))],
-            vec![Request::Range(point(key)), Request::Range(point(out))],
+            vec![write.clone(), Request::Range(newest_before(line.clone(), i64::MAX, page(claim)))],
+            vec![Request::Range(point(key)), Request::Range(point(out.clone()))],
         );
-        let mut outcome = self.change(&request, patience_for(claim.ttl)).await?;
+        let nobody = vec![nothing_begins(line), made_at(out, 0)];
+        let request = txn(nobody, vec![write], vec![Request::Txn(behind_others)]);
+        let outcome = self.change(&request, patience_for(claim.ttl)).await?;
+        if outcome.succeeded {
+            self.kept.made(&claim.id, Some(outcome.revision));
+            let token = outcome.revision.unsigned_abs();
+            return Ok(Ok(Placed::Stands(Standing::Granted { token }, outcome.term)));
+        }
+        let mut outcome = outcome.inner()?;
         if !outcome.succeeded {
             return self.found(claim, &mut outcome).map(Ok);
         }

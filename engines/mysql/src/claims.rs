@@ -1,5 +1,7 @@
 //! The verbs about claims.
 
+use std::collections::HashSet;
+
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Patience, PublicId, Renewal, Standing, Withdrawal};
 
 use crate::error::Fault;
@@ -43,6 +45,7 @@ impl Claiming<'_> {
         for _ in 0..2 {
             let sets = session.write(&take).await?;
             let newest = set(&sets, 5)?.rows.first().ok_or_else(|| Fault::Answer("no newest number".into()))?;
+            session.learn_time(newest, 1)?;
             match column(newest, 0)? {
                 Some(newest) if set(&sets, 3)?.changed == 1 => {
                     return Ok(Some(Numbers::new(newest).next(self.claim.floor)));
@@ -71,6 +74,7 @@ impl Claiming<'_> {
             sets = session.look(&format!("{lock}{look}")).await?;
         }
         let newest = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("the lock's row is gone".into()))?;
+        session.learn_time(newest, 1)?;
         let mut numbers = Numbers::new(column(newest, 0)?);
         let mut line = Line::read(&sets, 2)?;
         let mut todo = Batch::default();
@@ -275,8 +279,9 @@ impl Request for Renewing<'_> {
         text.push_str(&self.tables.write(sql!("renewed"), &[("ids", ids)]));
         text.push_str("COMMIT");
         let sets = session.write(&text).await?;
-        let honoured = set(&sets, 1 + kinds.len())?.rows.iter().map(|row| id(row, 0)).collect::<Result<Vec<_>, _>>()?;
-        let honoured: std::collections::HashSet<ClaimId> = honoured.into_iter().collect();
+        let honoured = &set(&sets, 1 + kinds.len())?.rows;
+        honoured.first().map_or(Ok(()), |row| session.learn_time(row, 1))?;
+        let honoured: HashSet<ClaimId> = honoured.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?;
         let renewal = |claim: &Claim| if honoured.contains(&claim.id) { Renewal::Renewed } else { Renewal::Gone };
         Ok(self.claims.iter().map(renewal).collect())
     }

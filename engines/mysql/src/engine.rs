@@ -70,6 +70,7 @@ impl Engine for Leases {
             let claiming = Claiming { tables: &self.store.tables, claim, in_line };
             let standing = self.store.pool.run(patience(claim.ttl), &claiming).await??;
             self.waiters.answered(claim.id, standing);
+            self.store.pool.clock.claimed(claim, standing);
             Ok(standing)
         };
         claimed.await.map_err(|error: Error| error.engine(ENGINE).during("claim", Some(&claim.name)))

@@ -50,6 +50,12 @@ impl Fault {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if error.code == 1146)
     }
 
+    /// Whether the server says that the account may not do that.
+    pub(crate) fn is_denied(&self) -> bool {
+        let denied = |code| matches!(code, 1044 | 1142 | 1143);
+        matches!(self, Self::Asking { error: DriverError::Server(error), .. } if denied(error.code))
+    }
+
     /// Other connections that were made before this happened are as good as this one.
     pub(crate) fn breaks_connections(&self) -> bool {
         match self {

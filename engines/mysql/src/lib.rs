@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lockhouse_core::{Connector, Engine, Error, Guarantees, Kind, Result, Side};
+use lockhouse_core::{ClockWatch, Connector, Engine, Error, Guarantees, Kind, Result, Side};
 
 use crate::address::Address;
 use crate::bolt::{Bolted, Grip, Ties};
@@ -70,6 +70,7 @@ pub struct Mysql {
     rows: usize,
     /// What both sides of the client know together.
     waiters: Arc<Waiters>,
+    clock: Arc<ClockWatch>,
     /// What holds the client's locks, unless rows do: made by the keeper's side, and used by both.
     ties: Arc<Mutex<Weak<Ties>>>,
 }
@@ -89,6 +90,7 @@ impl Mysql {
             silence: DEFAULT_SILENCE,
             rows: DEFAULT_ROWS,
             waiters: Arc::default(),
+            clock: Arc::default(),
             ties: Arc::default(),
         })
     }
@@ -191,7 +193,7 @@ impl Connector for Mysql {
             Side::Front if self.hold == Hold::Session => FRONT - SESSIONS,
             Side::Front => FRONT,
         };
-        let pool = Arc::new(Pool::new(self.address.options(), self.address.to_string(), most));
+        let pool = Arc::new(Pool::new(self.address.options(), self.address.to_string(), most, Arc::clone(&self.clock)));
         let preparing = Preparing { tables: &self.tables, hold: self.hold, create: self.create };
         let context = |error: Error| error.engine(ENGINE).during("connect", None);
         let settings = pool.run(PATIENCE, &preparing).await.map_err(context)?;

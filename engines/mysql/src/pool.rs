@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lockhouse_core::{Clock, Error, Moment};
+use lockhouse_core::{Clock, ClockWatch, Error, Moment};
 use mysql_async::prelude::{FromValue, Queryable};
 use mysql_async::{Conn, Opts, Row};
 use rand::Rng;
@@ -35,6 +35,8 @@ pub(crate) struct Pool {
     connections: Arc<Semaphore>,
     /// One less, for requests that may have to wait for the row of a lock: they must not keep a release waiting.
     waits: Arc<Semaphore>,
+    /// What both sides of the client know of the server's clock.
+    pub(crate) clock: Arc<ClockWatch>,
 }
 
 struct Idle {
@@ -44,9 +46,9 @@ struct Idle {
 
 impl Pool {
     /// At most so many connections to a server, of which none is made yet.
-    pub(crate) fn new(options: Opts, server: String, most: usize) -> Self {
+    pub(crate) fn new(options: Opts, server: String, most: usize, clock: Arc<ClockWatch>) -> Self {
         let (connections, waits) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most.max(2) - 1)));
-        Self { options, server, idle: Mutex::default(), connections, waits }
+        Self { options, server, idle: Mutex::default(), connections, waits, clock }
     }
 
     /// Carries a request out within a time limit, and again when the server ended it in favour of another.
@@ -98,14 +100,14 @@ impl Pool {
         while let Some((connection, rested)) = self.rested() {
             owned.connection = Some(connection);
             if !rested || owned.lives().await {
-                return Ok(Session { pool: self, owned, final_word });
+                return Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER });
             }
             if let Some(connection) = owned.connection.take() {
                 end(connection, None);
             }
         }
         owned.connection = Some(Conn::new(self.options.clone()).await.map_err(Fault::Connecting)?);
-        Ok(Session { pool: self, owned, final_word })
+        Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER })
     }
 
     /// The connection that was used last, and whether that is long ago.
@@ -156,6 +158,8 @@ pub(crate) struct Session<'a> {
     pool: &'a Pool,
     owned: Owned,
     final_word: &'a AtomicBool,
+    /// When something was last sent on it.
+    sent: Moment,
 }
 
 impl Session<'_> {
@@ -174,7 +178,14 @@ impl Session<'_> {
         let Some(connection) = self.owned.connection.as_mut() else {
             return Err(Fault::Answer("the connection was given back".into()));
         };
+        self.sent = Clock::Boot.now();
         ask(connection, text).await.map_err(|error| Fault::Asking { error, final_word })
+    }
+
+    /// Takes note of the server's time, which is in a column of the answer to what was sent last.
+    pub(crate) fn learn_time(&self, row: &Row, at: usize) -> Result<(), Fault> {
+        self.pool.clock.observe("", column(row, at)?, self.sent);
+        Ok(())
     }
 
     fn give_back(mut self) {

@@ -119,6 +119,40 @@ impl Request for CheckingUp<'_> {
             let what = format!("{table} is kept by {}, and locks need InnoDB", engine.unwrap_or_default());
             checkup = checkup.danger(what, format!("ALTER TABLE {table} ENGINE = InnoDB"));
         }
+        let missing = self.missing_rights(session).await?;
+        if missing.is_empty() {
+            checkup = checkup.fact("rights", "all that locks need");
+        } else {
+            let missing = missing.join(", ");
+            checkup = checkup.fact("rights", format!("not {missing}"));
+            let what = format!("the account may not {missing}: what needs it is refused");
+            checkup = checkup.danger(what, "GRANT SELECT, INSERT, UPDATE, DELETE ON … TO …, for each of the tables");
+        }
         Ok(settings.findings(checkup))
+    }
+}
+
+impl CheckingUp<'_> {
+    /// What the account may not do to the tables, whoever gave it its rights: the server explains a statement only to
+    /// those who may have it carried out.
+    async fn missing_rights(&self, session: &mut Session<'_>) -> Result<Vec<String>, Fault> {
+        let mut missing = Vec::new();
+        for table in ["{locks}", "{claims}", "{cells}"] {
+            for (right, statement) in [
+                ("SELECT", "SELECT * FROM {table}"),
+                ("INSERT", "INSERT INTO {table} SELECT * FROM {table}"),
+                ("UPDATE", "UPDATE {table} SET name = name"),
+                ("DELETE", "DELETE FROM {table} WHERE name = x''"),
+            ] {
+                let statement = format!("EXPLAIN {}", statement.replace("{table}", table));
+                match session.look(&self.tables.write(&statement, &[])).await {
+                    Err(fault) if fault.is_denied() => {
+                        missing.push(format!("{right} on {}", self.tables.write(table, &[]).trim()));
+                    }
+                    explained => drop(explained?),
+                }
+            }
+        }
+        Ok(missing)
     }
 }

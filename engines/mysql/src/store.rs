@@ -33,7 +33,10 @@ impl Store {
             let shortest = some.iter().map(|claim| claim.ttl).min().unwrap_or(PATIENCE);
             let renewing = Renewing { tables: &self.tables, claims: some };
             match self.pool.run(patience(shortest / 3), &renewing).await {
-                Ok(renewed) => renewals.extend(renewed),
+                Ok(renewed) => {
+                    let worth = |(claim, renewal)| self.pool.clock.renewed(claim, renewal);
+                    renewals.extend(some.iter().zip(renewed).map(worth));
+                }
                 Err(error) if renewals.is_empty() => {
                     return Err(error.during("renew", some.first().map(|claim| &claim.name)));
                 }
@@ -46,6 +49,7 @@ impl Store {
 
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         let withdrawal = self.pool.run(patience(claim.ttl), &Withdrawing { tables: &self.tables, claim }).await;
+        self.pool.clock.withdrawn(&claim.id);
         withdrawal.map_err(|error| error.during("withdraw", Some(&claim.name)))
     }
 

@@ -45,13 +45,13 @@ async fn a_thousand_waiters_need_few_connections() {
     // The observer's own is not counted.
     let mut most = 0;
     while count(&mut observer, "state = 1").await < WAITERS {
-        most = most.max(connections(server.port) - 1);
+        most = most.max(connections(server.port()) - 1);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     guard.release().await.unwrap();
     while let Some(done) = waiters.join_next().await {
         done.unwrap();
-        most = most.max(connections(server.port) - 1);
+        most = most.max(connections(server.port()) - 1);
     }
     assert!((2..=MOST_CONNECTIONS).contains(&most), "{most} connections");
     assert_eq!(count(&mut observer, "TRUE").await, 0);

@@ -199,7 +199,7 @@ async fn an_account_needs_few_rights_and_is_told_of_those_it_lacks() {
     ] {
         tell(&address, statement).await;
     }
-    let at = |account: &str| Mysql::at(&format!("//{account}@127.0.0.1:{}/lockhouse", server.port)).unwrap();
+    let at = |account: &str| Mysql::at(&format!("//{account}@127.0.0.1:{}/lockhouse", server.port())).unwrap();
     let front = at("alice:s3cret").create(false).connect(Side::Front).await.unwrap();
     token(front.claim(&claim("a")).await.unwrap());
     let error = at("alice:wrong").connect(Side::Front).await.unwrap_err();
@@ -209,6 +209,11 @@ async fn an_account_needs_few_rights_and_is_told_of_those_it_lacks() {
     let front = at("alice:s3cret").create(false).connect(Side::Front).await.unwrap();
     let error = front.withdraw(&claim("a")).await.unwrap_err();
     assert_eq!((error.kind(), error.may_have_happened()), (Kind::Denied, Happened::No), "{error}");
+    // The doctor says what is missing, and nothing else.
+    let checkup = front.checkup().await.unwrap();
+    let missing = "not DELETE on `lockhouse_locks`, DELETE on `lockhouse_claims`, DELETE on `lockhouse_cells`";
+    assert!(checkup.facts.iter().any(|fact| fact.what == "rights" && fact.value == missing), "{checkup:?}");
+    assert!(checkup.findings.iter().any(|one| one.what.contains("may not DELETE on")), "{checkup:?}");
 }
 
 #[tokio::test]
@@ -218,6 +223,7 @@ async fn the_doctor_is_told_what_matters() {
     let fact = |what: &str| checkup.facts.iter().find(|fact| fact.what == what).map(|fact| fact.value.as_str());
     assert!(fact("server").is_some_and(|server| server.starts_with("MariaDB 1")), "{checkup:?}");
     assert_eq!((fact("storage engine"), fact("isolation")), (Some("InnoDB"), Some("READ-COMMITTED")));
+    assert_eq!(fact("rights"), Some("all that locks need"));
     assert!(checkup.server_time.is_some_and(|time| time > Duration::from_secs(1_700_000_000)));
     assert!(checkup.findings.iter().any(|one| one.what.contains("innodb_flush_log_at_trx_commit is 2")), "{checkup:?}");
 }

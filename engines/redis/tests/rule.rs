@@ -14,6 +14,8 @@ struct A {
 
 #[async_trait]
 impl OneName for A {
+    const HANDS_OVER: bool = true;
+
     async fn begin() -> Self {
         let (address, prefix) = (shared(), prefix());
         let clients = [client(&address, &prefix).await, client(&address, &prefix).await];

@@ -11,11 +11,13 @@ use lockhouse_core::{Locks, Result};
 use crate::eventually::eventually;
 use crate::gate::{Gate, Mode, Verb};
 use crate::polled::{dropped_after_every_poll, polled};
-use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::stage::{LONG, Stage};
 use crate::task::spawn;
 
 /// So long that it is not what ends anything.
 const LEASE: Duration = Duration::from_secs(60);
+/// Far less than that: what is gone by then was taken out.
+const SOON: Duration = Duration::from_secs(5);
 
 /// How an answer or a request is delayed, so that there is something to interrupt on every engine.
 const DELAYS: [Mode; 3] = [Mode::Pass, Mode::Late(Duration::from_millis(2)), Mode::Straggle(Duration::from_millis(20))];
@@ -33,7 +35,7 @@ async fn nothing_is_left<T, F: Future<Output = Result<T>>>(
         let (polls, output) = dropped_after_every_poll(|polls| make(locks.clone(), name(polls))).await;
         assert!(mode == Mode::Pass || polls > 1, "{mode:?}: there was nothing to interrupt");
         drop(output.unwrap());
-        stage.nothing_left(&observer, BUSY_MACHINE).await;
+        stage.nothing_left(&observer, SOON).await;
     }
 }
 
@@ -57,7 +59,7 @@ pub(crate) async fn release_leaves_nothing(stage: Stage) {
                 break;
             }
         }
-        stage.nothing_left(&observer, BUSY_MACHINE).await;
+        stage.nothing_left(&observer, SOON).await;
     }
 }
 
@@ -105,7 +107,7 @@ pub(crate) async fn a_wait_in_line_leaves_nothing(stage: Stage) {
         stage.until_waiting(&observer, "x", 0).await;
     }
     blocker.release().await.unwrap();
-    stage.nothing_left(&observer, BUSY_MACHINE).await;
+    stage.nothing_left(&observer, SOON).await;
 }
 
 pub(crate) async fn a_wait_that_is_granted_leaves_nothing(stage: Stage) {
@@ -121,7 +123,7 @@ pub(crate) async fn a_wait_that_is_granted_leaves_nothing(stage: Stage) {
                 blocker.release().await.unwrap();
             });
             drop(done);
-            stage.nothing_left(&observer, BUSY_MACHINE).await;
+            stage.nothing_left(&observer, SOON).await;
         }
     }
 }
@@ -140,7 +142,7 @@ pub(crate) async fn a_request_on_its_way_is_taken_out_when_it_arrives(stage: Sta
     // Nothing is there until it arrives; then it is taken out, before its lease is over.
     tokio::time::sleep(on_its_way).await;
     gate.set(Verb::Claim, Mode::Pass);
-    stage.nothing_left(&observer, BUSY_MACHINE).await;
+    stage.nothing_left(&observer, SOON).await;
     let guard = stage.mutex(&observer, "x").try_lock().await.unwrap();
     guard.expect("nothing stands in the way").release().await.unwrap();
 }
@@ -161,8 +163,8 @@ pub(crate) async fn a_repeated_request_on_its_way_is_taken_out_too(stage: Stage)
     stage.until_waiting(&observer, "x", 0).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     let gone = async || stage.count(&observer, "x").await == (1, 0);
-    eventually(BUSY_MACHINE, "what was on its way is taken out", gone).await;
-    tokio::time::timeout(BUSY_MACHINE, waiter).await.expect("aborted").unwrap_err();
+    eventually(SOON, "what was on its way is taken out", gone).await;
+    tokio::time::timeout(SOON, waiter).await.expect("aborted").unwrap_err();
     blocker.release().await.unwrap();
-    stage.nothing_left(&observer, BUSY_MACHINE).await;
+    stage.nothing_left(&observer, SOON).await;
 }

@@ -52,7 +52,7 @@ pub(crate) async fn a_hundred_tasks_are_never_two_inside(stage: Stage) {
     let inside = Inside::default();
     let mut tasks = JoinSet::new();
     for i in 0..100 {
-        let (mutex, inside) = (stage.mutex(&clients[i % 4], "x"), inside.clone());
+        let (mutex, inside) = (stage.enduring(&clients[i % 4], "x"), inside.clone());
         tasks.spawn(async move {
             let guard = mutex.lock().await.unwrap();
             let visit = inside.enter();

@@ -13,5 +13,5 @@ SELECT {id}, name, 0, {turn}, 0, {weight}, {capacity}, GREATEST(newest + 1, {flo
 FROM {locks} WHERE name = {name} AND @lockhouse_newest IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM {claims} WHERE name = {name});
 UPDATE {locks} SET newest = GREATEST(newest + 1, {floor}), used = UTC_DATE() WHERE name = {name} AND ROW_COUNT() = 1;
-SELECT @lockhouse_newest;
+SELECT @lockhouse_newest, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 COMMIT;

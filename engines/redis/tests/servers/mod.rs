@@ -33,23 +33,23 @@ impl Server {
     }
 
     /// The same with variables of its environment.
-    pub(crate) fn start_in(options: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_in(options: &[&str], environment: &[(&'static str, String)]) -> Self {
         let server = Self::start_anew(options, environment);
         settle(&server.address(), "lockhouse:");
         server
     }
 
     /// A server that gives nothing away at first, or is a replica.
-    pub(crate) fn start_anew(options: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_anew(options: &[&str], environment: &[(&'static str, String)]) -> Self {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
         let (port, options) = (free_port(), owned(options));
-        let environment: Vec<Vec<String>> = environment.iter().map(|(name, value)| owned(&[name, value])).collect();
+        let environment = environment.to_vec();
         let program = Program::start(move || {
             let mut command = bound("redis-server");
             command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
             command.args(["--port", &port.to_string(), "--dir", env!("CARGO_TARGET_TMPDIR")]);
             command.args(["--dbfilename", &format!("{port}.rdb")]).args(&options);
-            command.envs(environment.iter().map(|variable| (&variable[0], &variable[1])));
+            command.envs(environment.iter().cloned());
             command
         });
         let server = Self { port, program };

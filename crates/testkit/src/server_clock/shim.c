@@ -1,5 +1,5 @@
 /* Moves the wall clock of a process by the number of seconds in a file, which is read anew at every look at the clock.
- * Loaded into a Redis server with LD_PRELOAD. The monotonic clock is left alone, as it is when somebody sets a clock. */
+ * Loaded into a server with LD_PRELOAD. The monotonic clock is left alone, as it is when somebody sets a clock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
