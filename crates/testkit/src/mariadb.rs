@@ -113,8 +113,8 @@ impl MariaDb {
     }
 }
 
-/// A folder with an empty server. Making one takes seconds, so it is made once, beside the test program, and copied from
-/// then on. What test processes that ended have left of theirs is cleared away.
+/// A folder with an empty server. Making one takes seconds, so it is made once, beside the test program, and copied
+/// from then on. What test processes that ended have left of theirs is cleared away.
 fn a_copy() -> TempDir {
     static EMPTY: LazyLock<PathBuf> = LazyLock::new(|| {
         for left in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {

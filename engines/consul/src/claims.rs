@@ -335,9 +335,9 @@ impl Side {
         Ok(())
     }
 
-    /// Sends what makes the claim or lets it in, and remembers whether that may still be carried out: whoever hears that
-    /// it was says [`answered`](crate::kept::Kept::answered) when all it did is noted. `None` when the claim is withdrawn
-    /// meanwhile: it must not appear again.
+    /// Sends what makes the claim or lets it in, and remembers whether that may still be carried out: whoever hears
+    /// that it was says so to [`Kept::answered`](crate::kept::Kept::answered) when all it did is noted. `None` when the
+    /// claim is withdrawn meanwhile: it must not appear again.
     async fn send(&self, claim: &Claim, ops: &[Op], limit: Duration) -> Result<Option<Outcome>> {
         if !self.kept.sending(&claim.id) {
             return Ok(None);

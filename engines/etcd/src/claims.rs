@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use futures_util::future::join;
-use lockhouse_core::{Claim, Clock, Error, Kind, Moment, Patience, Result, Standing, Withdrawal};
+use lockhouse_core::{Claim, Clock, Error, Happened, Kind, Moment, Patience, Result, Standing, Withdrawal};
 
 use crate::error::{ENGINE, Fault};
 use crate::kept::Behind;
 use crate::leases::Covered;
 use crate::link::DELETE;
 use crate::ops::{
-    Outcome, header, made_at, newest_before, nothing_begins, nothing_written_after, point, put, rewrite, txn,
+    Outcome, delete, header, made_at, newest_before, nothing_begins, nothing_written_after, point, put, rewrite, txn,
 };
-use crate::proto::{DeleteRequest, DeleteResponse, RangeResponse, Request};
+use crate::proto::{DeleteRequest, DeleteResponse, RangeResponse, Request, TxnRequest};
 use crate::side::{PATIENCE, Side, patience_for};
 use crate::stored::{Stored, value};
 use crate::walk::Walk;
@@ -39,6 +39,8 @@ enum Placed {
     Lingers(Standing),
     /// What was known of it has changed: look again.
     Again,
+    /// It was withdrawn meanwhile, and must not appear again.
+    Withdrawn,
 }
 
 impl Side {
@@ -46,7 +48,11 @@ impl Side {
     pub(crate) async fn claim(&self, claim: &Claim) -> Result<Standing> {
         check(claim)?;
         let until = Clock::Boot.now() + (claim.ttl - claim.ttl / EARLY);
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
+            // It was withdrawn meanwhile, and must not appear again.
+            if attempt > 0 && self.kept.spot(&claim.id).is_none() {
+                return Ok(Standing::Displaced);
+            }
             let known = self.kept.spot(&claim.id).and_then(|spot| Some((spot.lease, spot.made?)));
             let lease = match known {
                 Some((lease, _)) => lease,
@@ -58,6 +64,7 @@ impl Side {
             let (placed, covered) = join(place, self.cover(lease, until, patience_for(claim.ttl))).await;
             let standing = match placed? {
                 Placed::Lingers(standing) => standing,
+                Placed::Withdrawn => return Ok(Standing::Displaced),
                 Placed::Stands(standing, term) if self.is_worth(standing, term, lease, until, covered).await? => {
                     standing
                 }
@@ -130,7 +137,7 @@ impl Side {
     /// A new claim that waits: it is written, and whoever was there before is ahead. Most often nobody is, and then
     /// nothing need be read.
     async fn join(&self, claim: &Claim, lease: i64) -> Result<Result<Placed>, Fault> {
-        let (line, key) = (self.keys.line(&claim.name), self.keys.claim(&claim.name, &claim.id));
+        let (line, key) = (self.keys.line(&claim.name), self.key(claim));
         let out = self.keys.evicted(&claim.id);
         let write = put(key.clone(), value(claim), lease);
         let behind_others = txn(
@@ -140,7 +147,7 @@ impl Side {
         );
         let nobody = vec![nothing_begins(line), made_at(out, 0)];
         let request = txn(nobody, vec![write], vec![Request::Txn(behind_others)]);
-        let outcome = self.change(&request, patience_for(claim.ttl)).await?;
+        let Some(outcome) = self.make(claim, &request).await? else { return Ok(Ok(Placed::Withdrawn)) };
         if outcome.succeeded {
             self.kept.made(&claim.id, Some(outcome.revision));
             let token = outcome.revision.unsigned_abs();
@@ -157,7 +164,7 @@ impl Side {
 
     /// A claim that is there already, as far as is known.
     async fn stand_again(&self, claim: &Claim, lease: i64, made: i64) -> Result<Result<Placed>, Fault> {
-        let (line, key) = (self.keys.line(&claim.name), self.keys.claim(&claim.name, &claim.id));
+        let (line, key) = (self.keys.line(&claim.name), self.key(claim));
         let request = txn(
             vec![made_at(key.clone(), made)],
             vec![Request::Range(point(key.clone())), Request::Range(newest_before(line.clone(), made, page(claim)))],
@@ -169,6 +176,11 @@ impl Side {
         }
         let own =
             outcome.key()?.and_then(|kv| Stored::read(&line, kv)).ok_or(Fault::Answer("a key that is no claim"))?;
+        if own.id != Some(claim.id) {
+            // Somebody put an older state of the store back. Whoever claims anew gets another seat.
+            self.kept.leave(&claim.id);
+            return Ok(Ok(Placed::Again));
+        }
         if claim.weight > own.weight {
             let what = format!("the claim weighs {}, and cannot be raised to {}", own.weight, claim.weight);
             let help = "there is no upgrade: release, then lock anew";
@@ -201,7 +213,7 @@ impl Side {
 
     /// A new claim without patience: written only when that lets it in.
     async fn get_in(&self, claim: &Claim, lease: i64) -> Result<Result<Placed>, Fault> {
-        let (line, key) = (self.keys.line(&claim.name), self.keys.claim(&claim.name, &claim.id));
+        let (line, key) = (self.keys.line(&claim.name), self.key(claim));
         let mut condition = nothing_begins(line.clone());
         for _ in 0..TRIES {
             let request = txn(
@@ -212,7 +224,7 @@ impl Side {
                     Request::Range(newest_before(line.clone(), i64::MAX, page(claim))),
                 ],
             );
-            let mut outcome = self.change(&request, patience_for(claim.ttl)).await?;
+            let Some(mut outcome) = self.make(claim, &request).await? else { return Ok(Ok(Placed::Withdrawn)) };
             let (revision, term) = (outcome.revision, outcome.term);
             if outcome.succeeded {
                 self.kept.made(&claim.id, Some(revision));
@@ -226,13 +238,13 @@ impl Side {
             match self.in_the_way(claim, i64::MAX, seen).await {
                 Ok(None) => return Ok(Ok(Placed::Again)),
                 Ok(Some((keys, _))) if !keys.is_empty() => {
-                    self.kept.leave(&claim.id);
+                    self.kept.vacate(claim);
                     return Ok(Ok(Placed::Stands(Standing::Refused, term)));
                 }
                 // There is room. What was seen must still be all there is, but for those who left.
                 Ok(Some((_, revision))) => condition = nothing_written_after(line.clone(), revision),
                 Err(error) => {
-                    self.kept.leave(&claim.id);
+                    self.kept.vacate(claim);
                     return Ok(Err(error));
                 }
             }
@@ -269,7 +281,7 @@ impl Side {
     /// Who stands in a claim's way, nobody if it is granted, and at which revision; `None` when the claim itself is
     /// not there any more.
     async fn in_the_way(&self, claim: &Claim, made: i64, seen: Seen) -> Result<Option<(Vec<Vec<u8>>, i64)>> {
-        let (line, own) = (self.keys.line(&claim.name), self.keys.claim(&claim.name, &claim.id));
+        let (line, own) = (self.keys.line(&claim.name), self.key(claim));
         let more = seen.all.more;
         let walk = |kvs: Vec<_>| {
             let mut walk = Walk::from(claim);
@@ -312,12 +324,39 @@ impl Side {
         Ok(self.change(&request, patience_for(claim.ttl)).await?.succeeded)
     }
 
-    /// Releases the claim or leaves the line. The key has the claim's secret in its name: it is nobody else's.
+    /// Releases the claim or leaves the line. Where nothing is on its way the key is deleted only as it was made, so
+    /// that a request which comes late does no harm to who has the seat next; otherwise nobody else will have it.
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let key = self.keys.claim(&claim.name, &claim.id);
-        let answer: DeleteResponse = self.ask(DELETE, &DeleteRequest { key }, patience_for(claim.ttl)).await?;
-        self.kept.leave(&claim.id);
-        Ok(if answer.deleted > 0 { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
+        let (key, limit) = (self.key(claim), patience_for(claim.ttl));
+        let settled = self.kept.parting(&claim.id).filter(|spot| spot.unanswered == 0).and_then(|spot| spot.made);
+        let deleted = if let Some(made) = settled {
+            let request = txn(vec![made_at(key.clone(), made)], vec![delete(key)], Vec::new());
+            self.change(&request, limit).await.map_err(|fault| self.explain(fault))?.succeeded
+        } else {
+            let answer: DeleteResponse = self.ask(DELETE, &DeleteRequest { key }, limit).await?;
+            answer.deleted > 0
+        };
+        self.kept.vacate(claim);
+        Ok(if deleted { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
+    }
+
+    /// A transaction that may make the claim's key. `None` when the claim was withdrawn meanwhile.
+    async fn make(&self, claim: &Claim, request: &TxnRequest) -> Result<Option<Outcome>, Fault> {
+        if !self.kept.sending(&claim.id) {
+            return Ok(None);
+        }
+        let outcome = self.change(request, patience_for(claim.ttl)).await;
+        let in_vain = |fault: &Fault| self.explain(fault.clone()).may_have_happened() == Happened::No;
+        if outcome.as_ref().err().is_none_or(in_vain) {
+            self.kept.answered(&claim.id);
+        }
+        outcome.map(Some)
+    }
+
+    /// The key of a claim: that of its seat, where it has one.
+    pub(crate) fn key(&self, claim: &Claim) -> Vec<u8> {
+        let seat = self.kept.spot(&claim.id).map_or(claim.id, |spot| spot.seat);
+        self.keys.seat(&claim.name, &seat)
     }
 }
 

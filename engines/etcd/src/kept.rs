@@ -1,13 +1,19 @@
 //! What both sides of a client know together: its leases, and the claims that are bound to them.
+//!
+//! etcd keeps every key that ever was in its index until its history is compacted, and reads through all of them when it
+//! looks at a line. So the claims of a client on a name use the same few keys again, its seats. A seat can be used again
+//! when nothing is on its way any more that could write to it or delete it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lockhouse_core::{Claim, ClaimId, Clock, Moment};
+use lockhouse_core::{Claim, ClaimId, Clock, Moment, Name};
 
 /// Past its lease by this much, a claim that nobody renews is taken out by its own client.
 const OVERDUE: Duration = Duration::from_secs(1);
+/// The seats of so many names are remembered.
+const NAMES: usize = 4_096;
 
 /// What both sides of a client know together. Nobody waits while it is locked.
 #[derive(Debug, Default)]
@@ -19,6 +25,8 @@ struct Inner {
     /// The lease for new claims, by its length in seconds.
     current: HashMap<i64, i64>,
     claims: HashMap<ClaimId, Spot>,
+    /// Seats that nobody has. Each is called after the claim that had it first.
+    seats: HashMap<Name, Vec<ClaimId>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +45,14 @@ struct Lease {
 pub(crate) struct Spot {
     /// The lease it is bound to.
     pub(crate) lease: i64,
+    /// What its key is called after.
+    pub(crate) seat: ClaimId,
     /// Its key's create revision, once that is known.
     pub(crate) made: Option<i64>,
+    /// So many requests to make its key got no answer: they may still be carried out.
+    pub(crate) unanswered: u32,
+    /// It is being withdrawn: nothing more is sent that makes its key.
+    parting: bool,
     /// Whose leaving it waits for.
     pub(crate) behind: Option<Behind>,
     /// Out of the line if it is not heard of by then.
@@ -115,8 +129,34 @@ impl Kept {
     pub(crate) fn enter(&self, claim: &Claim, lease: i64) {
         let due = Clock::Boot.now() + claim.ttl + OVERDUE;
         let mut inner = self.inner();
-        let spot = inner.claims.entry(claim.id).or_insert(Spot { lease, made: None, behind: None, due });
+        let Inner { claims, seats, .. } = &mut *inner;
+        let spot = claims.entry(claim.id).or_insert_with(|| {
+            let seat = seats.get_mut(&claim.name).and_then(Vec::pop).unwrap_or(claim.id);
+            Spot { lease, seat, made: None, unanswered: 0, parting: false, behind: None, due }
+        });
         (spot.lease, spot.due) = (lease, due);
+    }
+
+    /// A request is about to be sent that makes the claim's key. `false` when it is withdrawn meanwhile.
+    pub(crate) fn sending(&self, id: &ClaimId) -> bool {
+        let mut inner = self.inner();
+        let spot = inner.claims.get_mut(id).filter(|spot| !spot.parting);
+        spot.map(|spot| spot.unanswered += 1).is_some()
+    }
+
+    /// The claim is about to be withdrawn. What was sent for it by now is counted, and nothing more will be.
+    pub(crate) fn parting(&self, id: &ClaimId) -> Option<Spot> {
+        let mut inner = self.inner();
+        let spot = inner.claims.get_mut(id)?;
+        spot.parting = true;
+        Some(spot.clone())
+    }
+
+    /// It was answered, or certainly not carried out.
+    pub(crate) fn answered(&self, id: &ClaimId) {
+        if let Some(spot) = self.inner().claims.get_mut(id) {
+            spot.unanswered = spot.unanswered.saturating_sub(1);
+        }
     }
 
     /// A claim was renewed.
@@ -155,14 +195,34 @@ impl Kept {
         self.inner().claims.remove(id);
     }
 
-    /// Whether a claim may be in etcd by our will. One that nobody renewed is forgotten.
-    pub(crate) fn wants(&self, id: &ClaimId) -> bool {
+    /// A claim's key was deleted, or never made: its seat is free. Where something may still be done to it, nobody else
+    /// gets it, and it is known a while longer where the claim would be.
+    pub(crate) fn vacate(&self, claim: &Claim) {
+        let mut inner = self.inner();
+        if inner.claims.get(&claim.id).is_none_or(|spot| spot.unanswered > 0) {
+            return;
+        }
+        let Some(spot) = inner.claims.remove(&claim.id) else { return };
+        if inner.seats.len() > NAMES {
+            inner.seats.clear();
+        }
+        inner.seats.entry(claim.name.clone()).or_default().push(spot.seat);
+    }
+
+    /// Which of these seats must not be in etcd by our will. A claim that nobody renewed is forgotten, and a seat that
+    /// is not wanted is used no more.
+    pub(crate) fn unwanted(&self, bound: Vec<(Name, ClaimId)>) -> Vec<(Name, ClaimId)> {
         let now = Clock::Boot.now();
         let mut inner = self.inner();
-        if inner.claims.get(id).is_some_and(|spot| spot.due <= now) {
-            inner.claims.remove(id);
+        inner.claims.retain(|_, spot| spot.due > now);
+        let wanted: HashSet<ClaimId> = inner.claims.values().map(|spot| spot.seat).collect();
+        let unwanted: Vec<_> = bound.into_iter().filter(|(_, seat)| !wanted.contains(seat)).collect();
+        for (name, seat) in &unwanted {
+            if let Some(seats) = inner.seats.get_mut(name) {
+                seats.retain(|free| free != seat);
+            }
         }
-        inner.claims.contains_key(id)
+        unwanted
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -1,7 +1,7 @@
 //! The keys of locks and cells.
 //!
-//! A claim's key is the prefix, the name, a slash and one segment without a slash: for ours the claim's id, for those
-//! of `etcdctl lock` and Go's `concurrency.Mutex` the id of a lease. What stands deeper belongs to a longer name, so
+//! A claim's key is the prefix, the name, a slash and one segment without a slash: for ours its seat, which is the id of
+//! this claim or of one before it, for those of `etcdctl lock` and Go's `concurrency.Mutex` the id of a lease. What stands deeper belongs to a longer name, so
 //! `a` and `a/b` are different locks although the keys of one begin like those of the other. Everything else stands
 //! behind a tab, which no name has.
 
@@ -31,10 +31,10 @@ impl Keys {
         format!("{}{name}/", self.prefix).into_bytes()
     }
 
-    /// The key of a claim.
-    pub(crate) fn claim(&self, name: &Name, id: &ClaimId) -> Vec<u8> {
+    /// The key of a seat in the line of a name.
+    pub(crate) fn seat(&self, name: &Name, seat: &ClaimId) -> Vec<u8> {
         let mut key = self.line(name);
-        key.extend(hex(id).into_bytes());
+        key.extend(hex(seat).into_bytes());
         key
     }
 
@@ -65,7 +65,7 @@ pub(crate) fn segment<'a>(line: &[u8], key: &'a [u8]) -> Option<&'a [u8]> {
     key.strip_prefix(line).filter(|segment| !segment.contains(&b'/'))
 }
 
-/// The id of one of our claims; `None` for a stranger's segment.
+/// The id in one of our segments; `None` for a stranger's.
 pub(crate) fn id(segment: &[u8]) -> Option<ClaimId> {
     let digits = std::str::from_utf8(segment).ok().filter(|text| text.len() == 32)?;
     let lower = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -86,7 +86,8 @@ pub(crate) fn end_of(beginning: &[u8]) -> Vec<u8> {
     vec![0]
 }
 
-fn hex(id: &ClaimId) -> String {
+/// An id as it is written.
+pub(crate) fn hex(id: &ClaimId) -> String {
     format!("{:032x}", u128::from_be_bytes(*id.as_bytes()))
 }
 
@@ -100,7 +101,7 @@ mod tests {
         let claim = ClaimId::random();
         for text in ["a", "a/b", "ab", "a/", "/", "//", "a//b", "a b", "cells", "{a}"] {
             let name = Name::new(text).unwrap();
-            let key = keys.claim(&name, &claim);
+            let key = keys.seat(&name, &claim);
             let (parsed, segment) = keys.parse(&key).unwrap();
             assert_eq!((parsed, id(segment.as_bytes())), (name.clone(), Some(claim)));
             for other in ["a", "a/b", "ab", "a/", "/", "//", "a//b", "a b", "cells", "{a}"] {

@@ -3,7 +3,6 @@
 //! A lease is kept alive with each claim and each renewal, when it would not outlive it anyway. Nobody else keeps it
 //! alive: when no claim is left it ends by itself. Its length is the TTL in whole seconds, rounded up.
 
-use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -102,13 +101,13 @@ impl Side {
         let request = LeaseTimeToLiveRequest { id: lease, keys: true };
         let bound: LeaseTimeToLiveResponse = self.link.ask(TIME_TO_LIVE, &request, limit).await?;
         // Looked at afterwards: who is there and not known here was known once, and is not wanted now.
-        let unwanted = bound.keys.into_iter().filter(|key| {
-            let claim = self.keys.parse(key).and_then(|(_, segment)| keys::id(segment.as_bytes()));
-            claim.is_some_and(|id| !self.kept.wants(&id))
+        let ours = bound.keys.iter().filter_map(|key| {
+            let (name, segment) = self.keys.parse(key)?;
+            Some((name, keys::id(segment.as_bytes())?))
         });
-        let unwanted: HashSet<Vec<u8>> = unwanted.collect();
-        let deletions = unwanted.into_iter().map(async |key| {
-            let deleted: Result<DeleteResponse, Fault> = self.link.ask(DELETE, &DeleteRequest { key }, limit).await;
+        let deletions = self.kept.unwanted(ours.collect()).into_iter().map(async |(name, seat)| {
+            let request = DeleteRequest { key: self.keys.seat(&name, &seat) };
+            let deleted: Result<DeleteResponse, Fault> = self.link.ask(DELETE, &request, limit).await;
             deleted.map(drop)
         });
         join_all(deletions).await.into_iter().collect()

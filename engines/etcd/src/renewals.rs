@@ -81,12 +81,13 @@ impl Side {
     /// What is there of each claim.
     async fn look_at(&self, claims: &[Claim], limit: Duration) -> Vec<Result<Look, Fault>> {
         let some = claims.chunks(LOOKS_AT_ONCE).map(async |some| {
-            let keys = some.iter().map(|claim| Request::Range(point(self.keys.claim(&claim.name, &claim.id))));
+            let keys = some.iter().map(|claim| Request::Range(point(self.key(claim))));
             let mut outcome = self.look(&txn(Vec::new(), keys.collect(), Vec::new()), limit).await?;
             let mut looks = Vec::with_capacity(some.len());
             for claim in some {
                 let line = self.keys.line(&claim.name);
-                looks.push((outcome.key()?.and_then(|kv| Stored::read(&line, kv)), outcome.term));
+                let stored = outcome.key()?.and_then(|kv| Stored::read(&line, kv));
+                looks.push((stored.filter(|stored| stored.id == Some(claim.id)), outcome.term));
             }
             Ok(looks)
         });

@@ -34,10 +34,9 @@ impl Stored {
     /// A key that we did not write counts as a mutex's claim: that is what `etcdctl lock` makes.
     pub(crate) fn read(line: &[u8], kv: KeyValue) -> Option<Self> {
         let segment = keys::segment(line, &kv.key)?;
-        let ours = keys::id(segment).and_then(|id| Some((id, parse(&kv.value)?)));
+        let ours = keys::id(segment).and_then(|_| parse(&kv.value));
         let stranger = || About { weight: 1, capacity: 1, owner: "another program".into(), ..About::default() };
-        let (id, about) = ours.map_or_else(|| (None, stranger()), |(id, about)| (Some(id), about));
-        let About { weight, capacity, evicted, lingers, owner, note } = about;
+        let About { id, weight, capacity, evicted, lingers, owner, note } = ours.unwrap_or_else(stranger);
         let KeyValue { key, create_revision: made, mod_revision: written, lease, .. } = kv;
         Some(Self { key, id, weight, capacity, evicted, lingers, owner, note, lease, made, written })
     }
@@ -45,17 +44,19 @@ impl Stored {
     /// What is written for it.
     pub(crate) fn value(&self) -> Vec<u8> {
         let marks = marks(self.evicted, self.lingers);
-        text(self.weight, self.capacity, marks, &self.owner, self.note.as_deref())
+        text(self.id, self.weight, self.capacity, marks, &self.owner, self.note.as_deref())
     }
 }
 
 /// What is written for a new claim.
 pub(crate) fn value(claim: &Claim) -> Vec<u8> {
-    text(claim.weight, claim.capacity, marks(false, claim.lingers), claim.owner.label(), claim.note.as_deref())
+    let marks = marks(false, claim.lingers);
+    text(Some(claim.id), claim.weight, claim.capacity, marks, claim.owner.label(), claim.note.as_deref())
 }
 
 #[derive(Default)]
 struct About {
+    id: Option<ClaimId>,
     weight: u32,
     capacity: u32,
     evicted: bool,
@@ -73,10 +74,11 @@ fn marks(evicted: bool, lingers: bool) -> &'static str {
     }
 }
 
-fn text(weight: u32, capacity: u32, marks: &str, owner: &str, note: Option<&str>) -> Vec<u8> {
+fn text(id: Option<ClaimId>, weight: u32, capacity: u32, marks: &str, owner: &str, note: Option<&str>) -> Vec<u8> {
+    let id = id.as_ref().map(keys::hex).unwrap_or_default();
     let owner = owner.replace('\n', " ");
     let note = note.map(|note| format!("\n{note}")).unwrap_or_default();
-    format!("{MARK} {weight} {capacity} {marks}\n{owner}{note}").into_bytes()
+    format!("{MARK} {weight} {capacity} {marks} {id}\n{owner}{note}").into_bytes()
 }
 
 fn parse(value: &[u8]) -> Option<About> {
@@ -87,9 +89,10 @@ fn parse(value: &[u8]) -> Option<About> {
     }
     let (weight, capacity) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let marks = words.next()?;
+    let id = Some(keys::id(words.next()?.as_bytes())?);
     let (owner, note) = rest.split_once('\n').map_or((rest, None), |(owner, note)| (owner, Some(note.to_owned())));
     let (evicted, lingers) = (marks.contains("evicted"), marks.contains("lingers"));
-    Some(About { weight, capacity, evicted, lingers, owner: owner.to_owned(), note })
+    Some(About { id, weight, capacity, evicted, lingers, owner: owner.to_owned(), note })
 }
 
 #[cfg(test)]
@@ -104,11 +107,12 @@ mod tests {
     #[test]
     fn what_is_written_reads_back() {
         let segment = "0123456789abcdef0123456789abcdef";
-        let value = text(3, u32::MAX, "evicted", "alice\n@web", Some("two\nlines"));
+        let id = Some(ClaimId::random());
+        let value = text(id, 3, u32::MAX, "evicted", "alice\n@web", Some("two\nlines"));
         let stored = Stored::read(b"a/", key(segment, &value)).unwrap();
         assert_eq!((stored.weight, stored.capacity, stored.made, stored.written), (3, u32::MAX, 7, 8));
         assert_eq!((stored.owner.as_str(), stored.note.as_deref()), ("alice @web", Some("two\nlines")));
-        assert!(stored.evicted && !stored.lingers && stored.id.is_some());
+        assert!(stored.evicted && !stored.lingers && stored.id == id);
         assert_eq!(Stored::read(b"a/", key(segment, &stored.value())).unwrap(), stored);
     }
 

@@ -133,3 +133,31 @@ async fn a_mutex_in_a_folder_with_many_others_is_free_all_the_same() {
         client.front.withdraw(claim).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn claims_one_after_the_other_use_one_key_and_claims_beside_each_other_do_not() {
+    let (address, prefix) = (shared(), prefix());
+    let client = client(&address, &prefix).await;
+    let mut keys = Vec::new();
+    for _ in 0..5 {
+        let claim = claim("a");
+        granted(&*client.front, &claim).await;
+        keys.extend(left_over(&address, &prefix));
+        assert_eq!(client.keeper.withdraw(&claim).await.unwrap(), Withdrawal::Withdrawn);
+    }
+    keys.dedup();
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    // A late withdrawal of the first does nothing to the second, which has its key.
+    let (first, second, third) = (claim("a"), claim("a"), claim("a"));
+    granted(&*client.front, &first).await;
+    client.front.withdraw(&first).await.unwrap();
+    granted(&*client.front, &second).await;
+    assert_eq!(left_over(&address, &prefix), keys);
+    assert_eq!(client.keeper.withdraw(&first).await.unwrap(), Withdrawal::NotThere);
+    assert_eq!(client.keeper.renew(&[first, second.clone()]).await.unwrap(), [Renewal::Gone, Renewal::Renewed]);
+    queued(&*client.front, &third).await;
+    assert_eq!(left_over(&address, &prefix).len(), 2);
+    for claim in [&second, &third] {
+        assert_eq!(client.front.withdraw(claim).await.unwrap(), Withdrawal::Withdrawn);
+    }
+}
