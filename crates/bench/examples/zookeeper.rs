@@ -31,7 +31,7 @@ async fn pairs(client: Arc<Client>, task: u32, pairs: u32) -> Outcome<()> {
 
 /// kazoo's lock, contended for by as many.
 fn kazoo(python: &Path, host: &str) -> Outcome<Handed> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/kazoo.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/kazoo_lock.py");
     let arguments = [script, host, &CONTENDERS.to_string(), &CONTEST.as_secs_f64().to_string()];
     let said = String::from_utf8(Command::new(python).args(arguments).output()?.stdout)?;
     let (grants, p99) = said.trim().split_once(' ').ok_or("kazoo says nothing: see whether it is installed")?;

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use futures_util::future::join;
-use lockhouse_core::{Claim, Clock, Error, Happened, Kind, Moment, Patience, Result, Standing, Withdrawal};
+use lockhouse_core::{Claim, Clock, Error, Kind, Moment, Patience, Result, Standing};
 
 use crate::error::{ENGINE, Fault};
 use crate::kept::Behind;
 use crate::leases::Covered;
-use crate::link::DELETE;
 use crate::ops::{
-    Outcome, delete, header, made_at, newest_before, nothing_begins, nothing_written_after, point, put, rewrite, txn,
+    Outcome, header, made_at, newest_before, nothing_begins, nothing_written_after, point, put, rewrite, txn,
 };
-use crate::proto::{DeleteRequest, DeleteResponse, RangeResponse, Request, TxnRequest};
+use crate::proto::{RangeResponse, Request};
 use crate::side::{PATIENCE, Side, patience_for};
 use crate::stored::{Stored, value};
 use crate::walk::Walk;
@@ -134,31 +133,40 @@ impl Side {
         }
     }
 
-    /// A new claim that waits: it is written, and whoever was there before is ahead. Most often nobody is, and then
-    /// nothing need be read.
+    /// A new claim that waits. Most often nobody is there, and then nothing need be read.
     async fn join(&self, claim: &Claim, lease: i64) -> Result<Result<Placed>, Fault> {
+        // What was sent before may have been carried out, and an operator may have taken it out since.
+        let is_new = self.kept.spot(&claim.id).is_some_and(|spot| spot.unanswered == 0);
+        if !is_new || self.kept.is_busy(&claim.name) {
+            return self.join_behind(claim, lease).await;
+        }
+        let (line, key) = (self.keys.line(&claim.name), self.key(claim));
+        let request = txn(vec![nothing_begins(line)], vec![put(key, value(claim), lease)], Vec::new());
+        let Some(outcome) = self.make(claim, &request).await? else { return Ok(Ok(Placed::Withdrawn)) };
+        if !outcome.succeeded {
+            return self.join_behind(claim, lease).await;
+        }
+        self.kept.made(&claim.id, Some(outcome.revision));
+        let token = outcome.revision.unsigned_abs();
+        Ok(Ok(Placed::Stands(Standing::Granted { token }, outcome.term)))
+    }
+
+    /// A new claim beside others: it is written, and whoever was there before is ahead.
+    async fn join_behind(&self, claim: &Claim, lease: i64) -> Result<Result<Placed>, Fault> {
         let (line, key) = (self.keys.line(&claim.name), self.key(claim));
         let out = self.keys.evicted(&claim.id);
-        let write = put(key.clone(), value(claim), lease);
-        let behind_others = txn(
+        let request = txn(
             vec![made_at(key.clone(), 0), made_at(out.clone(), 0)],
-            vec![write.clone(), Request::Range(newest_before(line.clone(), i64::MAX, page(claim)))],
-            vec![Request::Range(point(key)), Request::Range(point(out.clone()))],
+            vec![put(key.clone(), value(claim), lease), Request::Range(newest_before(line, i64::MAX, page(claim)))],
+            vec![Request::Range(point(key)), Request::Range(point(out))],
         );
-        let nobody = vec![nothing_begins(line), made_at(out, 0)];
-        let request = txn(nobody, vec![write], vec![Request::Txn(behind_others)]);
-        let Some(outcome) = self.make(claim, &request).await? else { return Ok(Ok(Placed::Withdrawn)) };
-        if outcome.succeeded {
-            self.kept.made(&claim.id, Some(outcome.revision));
-            let token = outcome.revision.unsigned_abs();
-            return Ok(Ok(Placed::Stands(Standing::Granted { token }, outcome.term)));
-        }
-        let mut outcome = outcome.inner()?;
+        let Some(mut outcome) = self.make(claim, &request).await? else { return Ok(Ok(Placed::Withdrawn)) };
         if !outcome.succeeded {
             return self.found(claim, &mut outcome).map(Ok);
         }
         self.kept.made(&claim.id, Some(outcome.revision));
         let ahead = outcome.read()?;
+        self.kept.busy(&claim.name, !ahead.kvs.is_empty());
         Ok(self.stands(claim, outcome.revision, ahead, &outcome).await)
     }
 
@@ -322,41 +330,6 @@ impl Side {
         let unchanged = crate::ops::written_at(own.key.clone(), own.written);
         let request = txn(vec![unchanged], vec![rewrite(own.key.clone(), lighter.value())], Vec::new());
         Ok(self.change(&request, patience_for(claim.ttl)).await?.succeeded)
-    }
-
-    /// Releases the claim or leaves the line. Where nothing is on its way the key is deleted only as it was made, so
-    /// that a request which comes late does no harm to who has the seat next; otherwise nobody else will have it.
-    pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let (key, limit) = (self.key(claim), patience_for(claim.ttl));
-        let settled = self.kept.parting(&claim.id).filter(|spot| spot.unanswered == 0).and_then(|spot| spot.made);
-        let deleted = if let Some(made) = settled {
-            let request = txn(vec![made_at(key.clone(), made)], vec![delete(key)], Vec::new());
-            self.change(&request, limit).await.map_err(|fault| self.explain(fault))?.succeeded
-        } else {
-            let answer: DeleteResponse = self.ask(DELETE, &DeleteRequest { key }, limit).await?;
-            answer.deleted > 0
-        };
-        self.kept.vacate(claim);
-        Ok(if deleted { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
-    }
-
-    /// A transaction that may make the claim's key. `None` when the claim was withdrawn meanwhile.
-    async fn make(&self, claim: &Claim, request: &TxnRequest) -> Result<Option<Outcome>, Fault> {
-        if !self.kept.sending(&claim.id) {
-            return Ok(None);
-        }
-        let outcome = self.change(request, patience_for(claim.ttl)).await;
-        let in_vain = |fault: &Fault| self.explain(fault.clone()).may_have_happened() == Happened::No;
-        if outcome.as_ref().err().is_none_or(in_vain) {
-            self.kept.answered(&claim.id);
-        }
-        outcome.map(Some)
-    }
-
-    /// The key of a claim: that of its seat, where it has one.
-    pub(crate) fn key(&self, claim: &Claim) -> Vec<u8> {
-        let seat = self.kept.spot(&claim.id).map_or(claim.id, |spot| spot.seat);
-        self.keys.seat(&claim.name, &seat)
     }
 }
 

@@ -27,6 +27,8 @@ struct Inner {
     claims: HashMap<ClaimId, Spot>,
     /// Seats that nobody has. Each is called after the claim that had it first.
     seats: HashMap<Name, Vec<ClaimId>>,
+    /// Names in whose line others were, when it was last looked at.
+    busy: HashSet<Name>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -193,6 +195,24 @@ impl Kept {
     /// A claim is not in etcd any more, or not bound to this client.
     pub(crate) fn leave(&self, id: &ClaimId) {
         self.inner().claims.remove(id);
+    }
+
+    /// Whether others are probably in the line of a name.
+    pub(crate) fn is_busy(&self, name: &Name) -> bool {
+        self.inner().busy.contains(name)
+    }
+
+    /// Others were in the line of a name, or nobody.
+    pub(crate) fn busy(&self, name: &Name, busy: bool) {
+        let mut inner = self.inner();
+        if !busy {
+            inner.busy.remove(name);
+        } else if !inner.busy.contains(name) {
+            if inner.busy.len() > NAMES {
+                inner.busy.clear();
+            }
+            inner.busy.insert(name.clone());
+        }
     }
 
     /// A claim's key was deleted, or never made: its seat is free. Where something may still be done to it, nobody else

@@ -15,6 +15,7 @@ mod ops;
 mod proto;
 mod quota;
 mod renewals;
+mod seats;
 mod side;
 mod stored;
 mod survey;

@@ -84,29 +84,17 @@ pub(crate) struct Outcome {
     pub(crate) term: u64,
     /// What its reads found, in their order.
     reads: std::vec::IntoIter<RangeResponse>,
-    /// The transaction that was part of it, if one was.
-    inner: Option<TxnResponse>,
 }
 
 impl Outcome {
     pub(crate) fn of(answer: TxnResponse) -> Result<Self, Fault> {
-        let Header { revision, raft_term: term, .. } = header(answer.header)?;
-        let (mut reads, mut inner) = (Vec::new(), None);
-        for op in answer.responses {
-            match op.response {
-                Some(Response::Range(read)) => reads.push(read),
-                Some(Response::Txn(txn)) => inner = Some(txn),
-                _ => {}
-            }
-        }
-        Ok(Self { succeeded: answer.succeeded, revision, term, reads: reads.into_iter(), inner })
-    }
-
-    /// What came back from the transaction that was part of it: both are carried out at one revision.
-    pub(crate) fn inner(self) -> Result<Self, Fault> {
-        let (revision, raft_term) = (self.revision, self.term);
-        let inner = self.inner.ok_or(Fault::Answer("it is too short"))?;
-        Self::of(TxnResponse { header: Some(Header { revision, raft_term, ..Header::default() }), ..inner })
+        let header = header(answer.header)?;
+        let reads = answer.responses.into_iter().filter_map(|op| match op.response {
+            Some(Response::Range(read)) => Some(read),
+            _ => None,
+        });
+        let reads = reads.collect::<Vec<_>>().into_iter();
+        Ok(Self { succeeded: answer.succeeded, revision: header.revision, term: header.raft_term, reads })
     }
 
     /// What the next read found.

@@ -87,7 +87,7 @@ pub(crate) struct Nothing {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RequestOp {
-    #[prost(oneof = "Request", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "Request", tags = "1, 2, 3")]
     pub(crate) request: Option<Request>,
 }
 
@@ -99,13 +99,11 @@ pub(crate) enum Request {
     Put(PutRequest),
     #[prost(message, tag = "3")]
     Delete(DeleteRequest),
-    #[prost(message, tag = "4")]
-    Txn(TxnRequest),
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ResponseOp {
-    #[prost(oneof = "Response", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "Response", tags = "1, 2, 3")]
     pub(crate) response: Option<Response>,
 }
 
@@ -117,8 +115,6 @@ pub(crate) enum Response {
     Put(Nothing),
     #[prost(message, tag = "3")]
     Delete(DeleteResponse),
-    #[prost(message, tag = "4")]
-    Txn(TxnResponse),
 }
 
 #[derive(Clone, PartialEq, Message)]
