@@ -1,8 +1,8 @@
 //! What both sides of a client know together: its leases, and the claims that are bound to them.
 //!
-//! etcd keeps every key that ever was in its index until its history is compacted, and reads through all of them when it
-//! looks at a line. So the claims of a client on a name use the same few keys again, its seats. A seat can be used again
-//! when nothing is on its way any more that could write to it or delete it.
+//! etcd keeps every key that ever was in its index until its history is compacted, and reads through all of them when
+//! it looks at a line. So the claims of a client on a name use the same few keys again, its seats. A seat can be used
+//! again when nothing is on its way any more that could write to it or delete it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,9 @@
 //! The keys of locks and cells.
 //!
-//! A claim's key is the prefix, the name, a slash and one segment without a slash: for ours its seat, which is the id of
-//! this claim or of one before it, for those of `etcdctl lock` and Go's `concurrency.Mutex` the id of a lease. What stands deeper belongs to a longer name, so
-//! `a` and `a/b` are different locks although the keys of one begin like those of the other. Everything else stands
-//! behind a tab, which no name has.
+//! A claim's key is the prefix, the name, a slash and one segment without a slash: for ours its seat, which is the id
+//! of this claim or of one before it, for those of `etcdctl lock` and Go's `concurrency.Mutex` the id of a lease.
+//! What stands deeper belongs to a longer name, so `a` and `a/b` are different locks although the keys of one begin
+//! like those of the other. Everything else stands behind a tab, which no name has.
 
 use lockhouse_core::{ClaimId, Error, Kind, MAX_NAME_BYTES, Name, Result};
 
