@@ -25,7 +25,7 @@ struct Inner {
     /// The lease for new claims, by its length in seconds.
     current: HashMap<i64, i64>,
     claims: HashMap<ClaimId, Spot>,
-    /// Seats that nobody has. Each is called after the claim that had it first.
+    /// Seats that nobody has.
     seats: HashMap<Name, Vec<ClaimId>>,
     /// Names in whose line others were, when it was last looked at.
     busy: HashSet<Name>,
@@ -133,7 +133,7 @@ impl Kept {
         let mut inner = self.inner();
         let Inner { claims, seats, .. } = &mut *inner;
         let spot = claims.entry(claim.id).or_insert_with(|| {
-            let seat = seats.get_mut(&claim.name).and_then(Vec::pop).unwrap_or(claim.id);
+            let seat = seats.get_mut(&claim.name).and_then(Vec::pop).unwrap_or_else(ClaimId::random);
             Spot { lease, seat, made: None, unanswered: 0, parting: false, behind: None, due }
         });
         (spot.lease, spot.due) = (lease, due);
@@ -154,9 +154,10 @@ impl Kept {
         Some(spot.clone())
     }
 
-    /// It was answered, or certainly not carried out.
+    /// It was answered, or certainly not carried out. Who withdrew the claim before could not know, and has deleted its
+    /// key whatever it was: such a deletion may come late, so the seat stays as it was counted then.
     pub(crate) fn answered(&self, id: &ClaimId) {
-        if let Some(spot) = self.inner().claims.get_mut(id) {
+        if let Some(spot) = self.inner().claims.get_mut(id).filter(|spot| !spot.parting) {
             spot.unanswered = spot.unanswered.saturating_sub(1);
         }
     }

@@ -1,9 +1,9 @@
 //! The keys of locks and cells.
 //!
-//! A claim's key is the prefix, the name, a slash and one segment without a slash: for ours its seat, which is the id
-//! of this claim or of one before it, for those of `etcdctl lock` and Go's `concurrency.Mutex` the id of a lease.
-//! What stands deeper belongs to a longer name, so `a` and `a/b` are different locks although the keys of one begin
-//! like those of the other. Everything else stands behind a tab, which no name has.
+//! A claim's key is the prefix, the name, a slash and one segment without a slash: for ours the number of its seat,
+//! for those of `etcdctl lock` and Go's `concurrency.Mutex` the id of a lease. What stands deeper belongs to a longer
+//! name, so `a` and `a/b` are different locks although the keys of one begin like those of the other. Everything else
+//! stands behind a tab, which no name has.
 
 use lockhouse_core::{ClaimId, Error, Kind, MAX_NAME_BYTES, Name, Result};
 
@@ -65,7 +65,7 @@ pub(crate) fn segment<'a>(line: &[u8], key: &'a [u8]) -> Option<&'a [u8]> {
     key.strip_prefix(line).filter(|segment| !segment.contains(&b'/'))
 }
 
-/// The id in one of our segments; `None` for a stranger's.
+/// The number of a seat, or the id of a claim; `None` for a stranger's segment.
 pub(crate) fn id(segment: &[u8]) -> Option<ClaimId> {
     let digits = std::str::from_utf8(segment).ok().filter(|text| text.len() == 32)?;
     let lower = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -86,7 +86,7 @@ pub(crate) fn end_of(beginning: &[u8]) -> Vec<u8> {
     vec![0]
 }
 
-/// An id as it is written.
+/// It as it is written.
 pub(crate) fn hex(id: &ClaimId) -> String {
     format!("{:032x}", u128::from_be_bytes(*id.as_bytes()))
 }

@@ -151,7 +151,7 @@ impl Side {
             );
             let mut outcome = self.change(&request, PATIENCE).await?;
             if outcome.succeeded {
-                self.kept.leave(&claim.id);
+                self.kept.renewed(claim);
                 return Ok(Renewal::Renewed);
             }
             match outcome.key()?.and_then(|kv| Stored::read(&line, kv)).filter(|stored| !stored.evicted) {

@@ -9,19 +9,24 @@ use crate::proto::{DeleteRequest, DeleteResponse, TxnRequest};
 use crate::side::{Side, patience_for};
 
 impl Side {
-    /// Releases the claim or leaves the line. Where nothing is on its way the key is deleted only as it was made, so
-    /// that a request which comes late does no harm to who has the seat next; otherwise nobody else will have it.
+    /// Releases the claim or leaves the line. A key that was made for certain is deleted only as it was made, so that a
+    /// request which comes late does no harm to who has the seat next. Otherwise nobody has the seat again.
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let (key, limit) = (self.key(claim), patience_for(claim.ttl));
-        let settled = self.kept.parting(&claim.id).filter(|spot| spot.unanswered == 0).and_then(|spot| spot.made);
-        let deleted = if let Some(made) = settled {
+        // What both sides of this client do not know of was not made by it, or is out already.
+        let Some(spot) = self.kept.parting(&claim.id) else { return Ok(Withdrawal::NotThere) };
+        let (key, limit) = (self.keys.seat(&claim.name, &spot.seat), patience_for(claim.ttl));
+        let deleted = if let Some(made) = spot.made.filter(|_| spot.unanswered == 0) {
             let request = txn(vec![made_at(key.clone(), made)], vec![delete(key)], Vec::new());
-            self.change(&request, limit).await.map_err(|fault| self.explain(fault))?.succeeded
+            let deleted = self.change(&request, limit).await.map_err(|fault| self.explain(fault))?.succeeded;
+            self.kept.vacate(claim);
+            deleted
         } else {
             let answer: DeleteResponse = self.ask(DELETE, &DeleteRequest { key }, limit).await?;
+            if spot.unanswered == 0 {
+                self.kept.leave(&claim.id);
+            }
             answer.deleted > 0
         };
-        self.kept.vacate(claim);
         Ok(if deleted { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
     }
 
@@ -38,7 +43,7 @@ impl Side {
         outcome.map(Some)
     }
 
-    /// The key of a claim: that of its seat, where it has one.
+    /// The key of a claim: that of its seat. One that is not known here has none, and there is no such key.
     pub(crate) fn key(&self, claim: &Claim) -> Vec<u8> {
         let seat = self.kept.spot(&claim.id).map_or(claim.id, |spot| spot.seat);
         self.keys.seat(&claim.name, &seat)

@@ -97,6 +97,10 @@ async fn a_writer_that_becomes_a_reader_keeps_its_token_and_lets_readers_in() {
 async fn a_claim_that_lingers_is_left_as_it_is() {
     let (address, prefix) = (shared(), prefix());
     let client = client(&address, &prefix).await;
+    // Its key was another's before.
+    let before = claim("a");
+    granted(&*client.front, &before).await;
+    client.front.withdraw(&before).await.unwrap();
     let short = Claim { ttl: Duration::from_secs(2), ..claim("a") };
     let token = granted(&*client.front, &short).await;
     let last = Claim { lingers: true, ..short.clone() };
@@ -138,23 +142,25 @@ async fn a_mutex_in_a_folder_with_many_others_is_free_all_the_same() {
 async fn claims_one_after_the_other_use_one_key_and_claims_beside_each_other_do_not() {
     let (address, prefix) = (shared(), prefix());
     let client = client(&address, &prefix).await;
-    let mut keys = Vec::new();
+    let (mut keys, mut before) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         let claim = claim("a");
         granted(&*client.front, &claim).await;
         keys.extend(left_over(&address, &prefix));
         assert_eq!(client.keeper.withdraw(&claim).await.unwrap(), Withdrawal::Withdrawn);
+        before.push(claim);
     }
     keys.dedup();
     assert_eq!(keys.len(), 1, "{keys:?}");
-    // A late withdrawal of the first does nothing to the second, which has its key.
-    let (first, second, third) = (claim("a"), claim("a"), claim("a"));
-    granted(&*client.front, &first).await;
-    client.front.withdraw(&first).await.unwrap();
+    // Withdrawing those before once more does nothing to the one that has their key now.
+    let (second, third) = (claim("a"), claim("a"));
     granted(&*client.front, &second).await;
+    for first in &before {
+        assert_eq!(client.keeper.withdraw(first).await.unwrap(), Withdrawal::NotThere);
+        let renewed = client.keeper.renew(&[first.clone(), second.clone()]).await.unwrap();
+        assert_eq!(renewed, [Renewal::Gone, Renewal::Renewed]);
+    }
     assert_eq!(left_over(&address, &prefix), keys);
-    assert_eq!(client.keeper.withdraw(&first).await.unwrap(), Withdrawal::NotThere);
-    assert_eq!(client.keeper.renew(&[first, second.clone()]).await.unwrap(), [Renewal::Gone, Renewal::Renewed]);
     queued(&*client.front, &third).await;
     assert_eq!(left_over(&address, &prefix).len(), 2);
     for claim in [&second, &third] {
