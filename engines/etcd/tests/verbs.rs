@@ -36,8 +36,9 @@ async fn a_watch_that_begins_before_the_last_compaction_is_no_dead_end() {
     let token = granted(&*client.front, &first).await;
     queued(&*client.front, &second).await;
     client.front.withdraw(&first).await.unwrap();
-    // The deletion that the second one waits for is not told any more.
-    let now = (token + 2).to_string();
+    // The deletion that the second one waits for is not told any more: the history begins with a later write.
+    assert!(etcdctl(&address, &["put", &format!("{prefix}later"), ""]).status.success());
+    let now = (token + 3).to_string();
     let compacted = etcdctl(&address, &["compaction", &now]);
     assert!(compacted.status.success(), "{compacted:?}");
     let moved = tokio::time::timeout(Duration::from_secs(5), client.front.moved(&second)).await;
