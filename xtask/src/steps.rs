@@ -39,9 +39,9 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "tests",
-        // Not `--all-targets`: that would run the benches, too.
+        // Not `--all-targets`: that would run the benches, too. What they are made of has no tests.
         action: Action::Programs(
-            &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"],
+            &["test", "--workspace", "--exclude=lockhouse-bench", "--no-fail-fast", "--lib", "--bins", "--tests"],
             // The suites mostly wait: for leases to end, for servers to come back.
             &[("RUST_TEST_THREADS", "4")],
         ),
@@ -50,7 +50,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "doctests",
-        action: Action::Cargo(&["test", "--workspace", "--no-fail-fast", "--doc"], &[]),
+        action: Action::Cargo(&["test", "--workspace", "--exclude=lockhouse-bench", "--no-fail-fast", "--doc"], &[]),
         component: None,
         runs_tests: true,
     },

@@ -1,6 +1,5 @@
 //! The test programs: a line for each that ends well, and all it said for one that does not.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -16,9 +15,8 @@ use crate::interrupt;
 use crate::problem::Problem;
 use crate::workspace::Workspace;
 
-/// So many run at a time. Three take half the time on two cores, and single cases with limits of a few hundred
-/// milliseconds then fail for want of a processor.
-const AT_ONCE: usize = 1;
+/// So many run at a time: they mostly wait, for leases to end and for servers to come back.
+const AT_ONCE: usize = 3;
 /// One that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// How often they are looked at.
@@ -29,6 +27,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 struct Program {
     /// Its package's folder in the workspace, and its target there.
     name: String,
+    package: String,
     file: PathBuf,
     /// Where it expects to be run.
     folder: PathBuf,
@@ -38,6 +37,7 @@ struct Program {
 #[derive(Debug)]
 struct Running {
     name: String,
+    package: String,
     process: Process,
     output: File,
     begun: Instant,
@@ -50,15 +50,15 @@ pub(crate) fn run(
     filters: &[String],
     variables: &[(&str, OsString)],
 ) -> Result<(), Problem> {
-    let mut waiting: VecDeque<Program> = built(workspace, build)?.into();
+    let mut waiting = built(workspace, build)?;
     println!("{} test programs:", waiting.len());
     let (mut running, mut failed) = (Vec::new(), Vec::new());
     while !(waiting.is_empty() && running.is_empty()) {
         interrupt::check()?;
         while running.len() < AT_ONCE
-            && let Some(program) = waiting.pop_front()
+            && let Some(next) = next(&waiting, &running)
         {
-            running.push(start(program, filters, variables)?);
+            running.push(start(waiting.remove(next), filters, variables)?);
         }
         let mut at = 0;
         while at < running.len() {
@@ -81,6 +81,14 @@ pub(crate) fn run(
     Err(Problem::new("tests failed").because(format!("in {}; their own words are above", failed.join(", "))))
 }
 
+/// Which program is to be started. Two of one package press the same server, and wait for each other; so it is one of
+/// the package that has the most to do among those that do nothing.
+fn next(waiting: &[Program], running: &[Running]) -> Option<usize> {
+    let rests = |program: &Program| running.iter().all(|other| other.package != program.package);
+    let to_do = |program: &Program| waiting.iter().filter(|other| other.package == program.package).count();
+    (0..waiting.len()).filter(|&at| rests(&waiting[at])).max_by_key(|&at| (to_do(&waiting[at]), std::cmp::Reverse(at)))
+}
+
 fn built(workspace: &Workspace, arguments: &[&str]) -> Result<Vec<Program>, Problem> {
     let mut messages = scratch()?;
     let mut cargo = children::tied("cargo", None, "KILL")?;
@@ -101,8 +109,8 @@ fn program(root: &Path, message: &str) -> Option<Program> {
     }
     let file = message["executable"].as_str()?.into();
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
-    let package = folder.strip_prefix(root).unwrap_or(&folder).display();
-    Some(Program { name: format!("{package} {}", message["target"]["name"].as_str()?), file, folder })
+    let package = folder.strip_prefix(root).unwrap_or(&folder).display().to_string();
+    Some(Program { name: format!("{package} {}", message["target"]["name"].as_str()?), package, file, folder })
 }
 
 fn start(program: Program, filters: &[String], variables: &[(&str, OsString)]) -> Result<Running, Problem> {
@@ -111,7 +119,7 @@ fn start(program: Program, filters: &[String], variables: &[(&str, OsString)]) -
     command.args(filters).current_dir(&program.folder).envs(variables.iter().map(|(name, value)| (name, value)));
     command.stdout(copy(&output)?).stderr(copy(&output)?);
     let process = Process::start(&program.name, command, Signal::TERM)?;
-    Ok(Running { name: program.name, process, output, begun: Instant::now() })
+    Ok(Running { name: program.name, package: program.package, process, output, begun: Instant::now() })
 }
 
 impl Running {
@@ -164,6 +172,7 @@ mod tests {
             "target": {"name": "verbs"}, "profile": {"test": true}, "executable": "/t/verbs-1"}"#;
         let verbs = Program {
             name: "engines/redis verbs".into(),
+            package: "engines/redis".into(),
             file: "/t/verbs-1".into(),
             folder: "/w/engines/redis".into(),
         };
@@ -178,7 +187,21 @@ mod tests {
         let mut command = children::tied("sh", None, "KILL").unwrap();
         command.args(["-c", script]).stdout(copy(&output).unwrap());
         let process = Process::start("sh", command, Signal::TERM).unwrap();
-        Running { name: "sh".into(), process, output, begun: Instant::now() }
+        Running { name: "sh".into(), package: "sh".into(), process, output, begun: Instant::now() }
+    }
+
+    #[test]
+    fn one_program_of_a_package_runs_at_a_time_and_the_package_with_most_to_do_is_next() {
+        let program = |package: &str| Program {
+            name: String::new(),
+            package: package.into(),
+            file: PathBuf::new(),
+            folder: PathBuf::new(),
+        };
+        let waiting = [program("few"), program("many"), program("many"), program("sh"), program("sh"), program("sh")];
+        assert_eq!(next(&waiting, &[]), Some(3));
+        assert_eq!(next(&waiting, &[shell("exit 0")]), Some(1));
+        assert_eq!(next(&waiting[3..], &[shell("exit 0")]), None);
     }
 
     #[test]

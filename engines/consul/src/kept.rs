@@ -204,6 +204,14 @@ impl Kept {
         self.inner().remove(id);
     }
 
+    /// A claim that was withdrawn is out of its line, unless it was sent once more meanwhile.
+    pub(crate) fn parted(&self, id: &ClaimId) {
+        let mut inner = self.inner();
+        if inner.claims.get(id).is_some_and(|entry| entry.spot.parting) {
+            inner.remove(id);
+        }
+    }
+
     /// A claim is out of its line, and a request of its own may put it back: whoever withdraws it will do so again.
     pub(crate) fn leave_for_now(&self, id: &ClaimId) {
         if let Some(entry) = self.inner().claims.get_mut(id) {
@@ -280,5 +288,28 @@ impl Inner {
             }
         }
         Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockhouse_core::Owner;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_that_is_sent_while_it_is_withdrawn_is_not_lost_sight_of() {
+        let (kept, session) = (Kept::default(), Arc::from("a session"));
+        let claim = Claim::on(Name::new("a").unwrap(), Owner::new("me"), Duration::from_secs(60));
+        kept.enter(&claim, &session, "once".into());
+        assert_eq!(kept.parting(&claim.id).map(|spot| spot.unanswered), Some(0));
+        // A request that everybody has given up arrives while the withdrawal looks for what it could have made.
+        kept.enter(&claim, &session, "once".into());
+        assert!(kept.sending(&claim.id));
+        kept.parted(&claim.id);
+        assert_eq!(kept.parting(&claim.id).map(|spot| spot.unanswered), Some(1), "the next withdrawal looks for it");
+        assert!(!kept.sending(&claim.id), "it is withdrawn");
+        kept.parted(&claim.id);
+        assert!(kept.spot(&claim.id).is_none());
     }
 }

@@ -18,7 +18,7 @@ impl Side {
             ops.extend(spot.held.map(|held| Op::delete_at(&self.store.keys.lock(&claim.name), held)));
             let outcome = self.store.change(&ops, limit).await.map_err(|fault| self.explain(fault))?;
             if let Outcome::Done(_) = outcome {
-                self.kept.leave(&claim.id);
+                self.kept.parted(&claim.id);
                 return Ok(Withdrawal::Withdrawn);
             }
         }
@@ -26,9 +26,9 @@ impl Side {
         let there = self.store.take_out(&claim.name, &spot.segment, limit).await;
         let there = there.map_err(|fault| self.explain(fault))?;
         match (there, spot.unanswered) {
-            (_, 0) => self.kept.leave(&claim.id),
+            (_, 0) => self.kept.parted(&claim.id),
             // It was carried out: there is no other that could have made the claim.
-            (true, 1) if spot.placed.is_none() => self.kept.leave(&claim.id),
+            (true, 1) if spot.placed.is_none() => self.kept.parted(&claim.id),
             (true, _) => self.kept.leave_for_now(&claim.id),
             (false, _) => {}
         }

@@ -198,6 +198,14 @@ impl Kept {
         self.inner().claims.remove(id);
     }
 
+    /// A claim that was withdrawn is not in etcd any more, unless it was sent once more meanwhile.
+    pub(crate) fn parted(&self, id: &ClaimId) {
+        let mut inner = self.inner();
+        if inner.claims.get(id).is_some_and(|spot| spot.parting) {
+            inner.claims.remove(id);
+        }
+    }
+
     /// Whether others are probably in the line of a name.
     pub(crate) fn is_busy(&self, name: &Name) -> bool {
         self.inner().busy.contains(name)

@@ -23,7 +23,7 @@ impl Side {
         } else {
             let answer: DeleteResponse = self.ask(DELETE, &DeleteRequest { key }, limit).await?;
             if spot.unanswered == 0 {
-                self.kept.leave(&claim.id);
+                self.kept.parted(&claim.id);
             }
             answer.deleted > 0
         };

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Patience, PublicId, Renewal, Standing, Withdrawal};
 
 use crate::error::Fault;
-use crate::line::{HOLDS, Line, Numbers, OUT, Own, WAITS, WINDOW, id, turn};
+use crate::line::{HOLDS, Line, Numbers, OUT, Own, WAITS, WINDOW, agree, id, turn};
 use crate::pool::{Request, Session, column, set};
+use crate::sole::Sole;
 use crate::statement::{Batch, Tables, Value, sql};
 
 /// The longest owner that is stored, in characters.
@@ -44,15 +45,16 @@ impl Claiming<'_> {
         let take = self.tables.write(sql!("take"), &self.values(&[]));
         for _ in 0..2 {
             let sets = session.write(&take).await?;
-            let newest = set(&sets, 5)?.rows.first().ok_or_else(|| Fault::Answer("no newest number".into()))?;
-            session.learn_time(newest, 1)?;
-            match column(newest, 0)? {
-                Some(newest) if set(&sets, 3)?.changed == 1 => {
-                    return Ok(Some(Numbers::new(newest).next(self.claim.floor)));
-                }
-                Some(_) => return Ok(None),
-                None => self.create_lock(session).await?,
+            let taken = set(&sets, 0)?;
+            let row = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("no word about the row".into()))?;
+            session.learn_time(row, 1)?;
+            if taken.changed == 1 {
+                return Ok(taken.number);
             }
+            if column(row, 0)? {
+                return Ok(None);
+            }
+            self.create_lock(session).await?;
         }
         Ok(None)
     }
@@ -66,17 +68,28 @@ impl Claiming<'_> {
     async fn the_long_way(&self, session: &mut Session<'_>) -> Result<Result<Standing, Error>, Fault> {
         let Self { tables, claim, .. } = self;
         let lock = tables.write(sql!("lock"), &self.values(&[]));
+        let crowd = tables.write(sql!("crowd"), &self.values(&[]));
         let look = tables.write(sql!("look"), &self.values(&[("window", Value::number(WINDOW as u64))]));
-        let mut sets = session.look(&format!("{lock}{look}")).await?;
+        // Whoever would not wait disturbs nobody before it is known that there is room.
+        let joins = claim.patience != Patience::None;
+        let (first, mut at) = if joins { (format!("{lock}{crowd}{look}"), 4) } else { (format!("{lock}{look}"), 2) };
+        let mut sets = session.look(&first).await?;
         if set(&sets, 1)?.rows.is_empty() {
             session.look("ROLLBACK").await?;
             self.create_lock(session).await?;
-            sets = session.look(&format!("{lock}{look}")).await?;
+            sets = session.look(&first).await?;
         }
-        let newest = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("the lock's row is gone".into()))?;
-        session.learn_time(newest, 1)?;
-        let mut numbers = Numbers::new(column(newest, 0)?);
-        let mut line = Line::read(&sets, 2)?;
+        let row = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("the lock's row is gone".into()))?;
+        session.learn_time(row, 1)?;
+        let mut numbers = Numbers::new(column(row, 0)?);
+        if let Some(sole) = Sole::read(row)?.filter(|_| !joins) {
+            if let Some(answer) = sole.turns_away(claim) {
+                session.look("ROLLBACK").await?;
+                return Ok(answer);
+            }
+            (sets, at) = (session.look(&format!("{crowd}{look}")).await?, 2);
+        }
+        let mut line = Line::read(&sets, at)?;
         let mut todo = Batch::default();
         loop {
             if line.expired > 0 {
@@ -146,11 +159,7 @@ impl Claiming<'_> {
         if own.state == OUT {
             return Ok(Placed::Refused);
         }
-        if own.capacity != claim.capacity {
-            let what = format!("the name is in use with capacity {}, not {}", own.capacity, claim.capacity);
-            let help = "use one kind of lock, and one number of permits, for a name";
-            return Err(Error::new(Kind::Conflict, what).help(help));
-        }
+        agree(own.capacity, claim)?;
         if claim.weight > own.weight {
             let what = format!("the claim weighs {}, and cannot be raised to {}", own.weight, claim.weight);
             return Err(Error::new(Kind::Invalid, what).help("there is no upgrade: release, then lock anew"));
@@ -184,7 +193,8 @@ impl Claiming<'_> {
             ("arrived", Value::number(arrived)),
             ("token", Value::maybe(token)),
         ]);
-        todo.push(self.tables.write(sql!("join"), &values));
+        let join = if line.is_deserted() { sql!("alone") } else { sql!("join") };
+        todo.push(self.tables.write(join, &values));
         placed
     }
 
@@ -240,9 +250,12 @@ impl Request for Withdrawing<'_> {
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Withdrawal, Fault> {
         let key = [("id", Value::id(&self.claim.id)), ("name", Value::name(&self.claim.name))];
-        let sets = session.write(&self.tables.write(sql!("withdraw"), &key)).await?;
-        if set(&sets, 0)?.changed == 1 {
-            return Ok(Withdrawal::Withdrawn);
+        // A claim only ever moves from its lock's row into the line, so whoever looks there second misses none.
+        for place in [sql!("give_back"), sql!("withdraw")] {
+            let sets = session.write(&self.tables.write(place, &key)).await?;
+            if set(&sets, 0)?.changed == 1 {
+                return Ok(Withdrawal::Withdrawn);
+            }
         }
         // Its lease is over: the row goes, but it was out of the line already.
         session.write(&self.tables.write(sql!("remove"), &key)).await?;
@@ -271,20 +284,25 @@ impl Request for Renewing<'_> {
             }
         }
         for (like, claims) in &kinds {
-            let ids = Value::list(claims.iter().map(|claim| Value::id(&claim.id)));
-            let values = [("ids", ids), ("ttl", Value::lease(like)), ("lingers", Value::flag(like.lingers))];
+            let [names, ids] = keys(claims.iter().copied());
+            let values = [names, ids, ("ttl", Value::lease(like)), ("lingers", Value::flag(like.lingers))];
             text.push_str(&self.tables.write(sql!("renew"), &values));
         }
-        let ids = Value::list(self.claims.iter().map(|claim| Value::id(&claim.id)));
-        text.push_str(&self.tables.write(sql!("renewed"), &[("ids", ids)]));
+        text.push_str(&self.tables.write(sql!("renewed"), &keys(self.claims.iter())));
         text.push_str("COMMIT");
         let sets = session.write(&text).await?;
-        let honoured = &set(&sets, 1 + kinds.len())?.rows;
+        let honoured = &set(&sets, 1 + 2 * kinds.len())?.rows;
         honoured.first().map_or(Ok(()), |row| session.learn_time(row, 1))?;
         let honoured: HashSet<ClaimId> = honoured.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?;
         let renewal = |claim: &Claim| if honoured.contains(&claim.id) { Renewal::Renewed } else { Renewal::Gone };
         Ok(self.claims.iter().map(renewal).collect())
     }
+}
+
+/// By what claims are found, in their locks' rows and in the line.
+fn keys<'a>(claims: impl Iterator<Item = &'a Claim> + Clone) -> [(&'static str, Value); 2] {
+    let names = Value::list(claims.clone().map(|claim| Value::name(&claim.name)));
+    [("names", names), ("ids", Value::list(claims.map(|claim| Value::id(&claim.id))))]
 }
 
 /// `evict`.
@@ -302,13 +320,12 @@ impl Request for Evicting<'_> {
         let (first, last) = ids(self.claim);
         let key = [("name", Value::name(self.name)), ("first", Value::id(&first)), ("last", Value::id(&last))];
         let sets = session.write(&self.tables.write(sql!("evict"), &key)).await?;
-        if set(&sets, 0)?.changed > 0 {
+        if set(&sets, 0)?.changed + set(&sets, 1)?.changed > 0 {
             return Ok(true);
         }
         // A holder that was evicted before is not changed, and is there all the same.
         let sets = session.look(&self.tables.write(sql!("evicted"), &key)).await?;
-        let count: u64 = set(&sets, 0)?.rows.first().map_or(Ok(0), |row| column(row, 0))?;
-        Ok(count > 0)
+        set(&sets, 0)?.rows.first().map_or(Ok(false), |row| column(row, 0))
     }
 }
 

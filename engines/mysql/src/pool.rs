@@ -200,6 +200,8 @@ impl Session<'_> {
 pub(crate) struct Set {
     /// How many rows it changed.
     pub(crate) changed: u64,
+    /// What it gave to `LAST_INSERT_ID`.
+    pub(crate) number: Option<u64>,
     /// The rows it found.
     pub(crate) rows: Vec<Row>,
 }
@@ -209,9 +211,9 @@ pub(crate) async fn ask(connection: &mut Conn, text: &str) -> mysql_async::Resul
     let mut sets = Vec::new();
     let mut result = connection.query_iter(text).await?;
     while result.columns().is_some() {
-        let changed = result.affected_rows();
+        let (changed, number) = (result.affected_rows(), result.last_insert_id());
         let rows = result.collect().await?;
-        sets.push(Set { changed, rows });
+        sets.push(Set { changed, number, rows });
     }
     // The driver keeps the error of any statement but the first for whoever asks for the next row.
     result.next().await?;

@@ -1,4 +1,4 @@
-//! Requests of one client about one name go to the server two at a time.
+//! Claims of one client on one name go to the server two at a time.
 //!
 //! The server carries them out one after the other anyway. One is under way to it while it is busy with another; more
 //! would only occupy connections that requests about other names need.

@@ -72,13 +72,6 @@ impl Server {
         explain(fault, &self.name)
     }
 
-    /// Sends a statement about one name, when those before it about that name are through. It gives one row.
-    async fn one_of(&self, name: &Name, statement: &str, values: &[Value<'_>], limit: Duration) -> Result<Row, Fault> {
-        let until = Instant::now() + limit;
-        let _gate = timeout_at(until, self.gates.pass(name)).await.map_err(|_| Fault::NoConnection(limit))?;
-        self.one(statement, values, until.duration_since(Instant::now())).await
-    }
-
     /// Sends a statement that gives one row.
     pub(crate) async fn one(&self, statement: &str, values: &[Value<'_>], limit: Duration) -> Result<Row, Fault> {
         let rows = self.pool.ask(statement, values, limit).await?;
@@ -107,7 +100,10 @@ impl Server {
             (&shown(claim.owner.label()), Type::TEXT),
             (&claim.note.as_deref().map(shown), Type::TEXT),
         ];
-        let row = self.one_of(&claim.name, &self.statements.claim, &values, patience_for(claim.ttl * 3 / 4)).await?;
+        let limit = patience_for(claim.ttl * 3 / 4);
+        let until = Instant::now() + limit;
+        let _gate = timeout_at(until, self.gates.pass(&claim.name)).await.map_err(|_| Fault::NoConnection(limit))?;
+        let row = self.one(&self.statements.claim, &values, until.duration_since(Instant::now())).await?;
         self.kept.observe("", get::<i64>(&row, 4)?.unsigned_abs(), sent);
         let standing = self.stands(claim, &row, sent)?;
         self.kept.claimed(claim, standing);
@@ -207,7 +203,8 @@ impl Server {
         let sent = Clock::Boot.now();
         let values: [Value<'_>; 2] =
             [(&claim.name.as_str(), Type::TEXT), (&claim.id.as_bytes().as_slice(), Type::BYTEA)];
-        let row = self.one_of(&claim.name, &self.statements.withdraw, &values, patience_for(claim.ttl * 3 / 4)).await?;
+        // It passes by all who want to get in: they wait for it.
+        let row = self.one(&self.statements.withdraw, &values, patience_for(claim.ttl * 3 / 4)).await?;
         self.kept.observe("", get::<i64>(&row, 1)?.unsigned_abs(), sent);
         self.kept.withdrawn(&claim.id);
         Ok(if get(&row, 0)? { Withdrawal::Withdrawn } else { Withdrawal::NotThere })

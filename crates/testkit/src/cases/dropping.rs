@@ -20,7 +20,9 @@ const LEASE: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(5);
 
 /// How an answer or a request is delayed, so that there is something to interrupt on every engine.
-const DELAYS: [Mode; 3] = [Mode::Pass, Mode::Late(Duration::from_millis(2)), Mode::Straggle(Duration::from_millis(20))];
+const DELAYS: [Mode; 3] = [Mode::Pass, Mode::Late(DELAY), Mode::Straggle(DELAY)];
+/// Long enough to be noticed by who is left without a processor for a moment.
+const DELAY: Duration = Duration::from_millis(20);
 
 /// Makes the future of one verb for every k and every delay, and looks whether anything is left.
 async fn nothing_is_left<T, F: Future<Output = Result<T>>>(

@@ -17,14 +17,14 @@ pub(crate) async fn many_cycles_leave_nothing_behind(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let cycle = async |i: u32| {
         let locks = if i.is_multiple_of(2) { &a } else { &b };
-        let guard = stage.mutex(locks, &format!("{}", i % 7)).lock().await.unwrap();
+        let guard = stage.enduring(locks, &format!("{}", i % 7)).lock().await.unwrap();
         match i % 5 {
             0 => drop(guard),
             _ => drop(guard.release().await.unwrap()),
         }
         if i.is_multiple_of(50) {
             // A wait that is given up.
-            let held = stage.mutex(&a, "held").lock().await.unwrap();
+            let held = stage.enduring(&a, "held").lock().await.unwrap();
             // Shorter than the answer of a slow engine may take, which is then an error.
             let given_up = stage.mutex(&b, "held").wait(Duration::from_millis(1)).lock_in_time().await;
             assert!(!matches!(given_up, Ok(Some(_))), "it is held");

@@ -29,7 +29,7 @@ pub(crate) async fn a_failure_at_any_gives_back_the_rest(stage: Stage) {
     let several = a.several(names.map(|name| stage.name(name))).ttl(LONG * 2);
     for (place, taken) in names.into_iter().enumerate() {
         let blocker = stage.mutex(&b, taken).lock().await.unwrap();
-        let wait = Duration::from_millis(100);
+        let wait = Duration::from_millis(300);
         let error = several.clone().wait(wait).lock().await.unwrap_err();
         assert_eq!(error.kind(), Kind::Busy, "failed at {place}: {error}");
         assert!(several.try_lock().await.unwrap().is_none());

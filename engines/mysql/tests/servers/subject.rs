@@ -41,7 +41,7 @@ impl Subject for OneServer {
     }
 
     fn ttl(&self) -> Duration {
-        if self.hold == Hold::Lease { Duration::from_secs(1) } else { SILENCE / 4 }
+        if self.hold == Hold::Lease { Duration::from_secs(2) } else { SILENCE / 4 }
     }
 
     fn pace(&self) -> u32 {
@@ -83,6 +83,7 @@ impl Subject for OneServer {
 impl Saboteur for OneServer {
     async fn remove(&self, name: &Name) {
         let name: String = name.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
+        tell(&self.address, &format!("UPDATE lockhouse_locks SET id = NULL WHERE name = x'{name}'")).await;
         tell(&self.address, &format!("DELETE FROM lockhouse_claims WHERE name = x'{name}'")).await;
     }
 }

@@ -35,8 +35,8 @@ impl Subject for OneServer {
     }
 
     fn ttl(&self) -> Duration {
-        // A lock that is held by a row needs a connection of its own, which takes a busy machine a while.
-        Duration::from_secs(if self.1 == Hold::Row { 2 } else { 1 })
+        // A busy machine takes its time to answer; and a lock that is held by a row needs a connection of its own.
+        Duration::from_secs(if self.1 == Hold::Row { 3 } else { 2 })
     }
 
     fn pace(&self) -> u32 {

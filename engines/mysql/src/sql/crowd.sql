@@ -1,0 +1,5 @@
+-- Moves the claim that stands in the lock's row into the line: others come.
+INSERT INTO {claims} (id, name, state, turn, arrived, weight, capacity, token, lease_end, since, evicted, lingers, owner, note)
+SELECT id, name, 0, turn, 0, weight, capacity, newest, lease_end, since, evicted, lingers, owner, note
+FROM {locks} WHERE name = {name} AND id IS NOT NULL;
+UPDATE {locks} SET id = NULL, crowded = TRUE WHERE name = {name} AND NOT crowded;
