@@ -40,28 +40,24 @@ impl Request for Claiming<'_> {
 }
 
 impl Claiming<'_> {
-    /// Takes a lock that nobody has. `None` when somebody is there.
+    /// Takes a lock that nobody has. `None` when somebody is there, or the lock's row is not.
     async fn take(&self, session: &mut Session<'_>) -> Result<Option<u64>, Fault> {
-        let take = self.tables.write(sql!("take"), &self.values(&[]));
-        for _ in 0..2 {
-            let sets = session.write(&take).await?;
-            let taken = set(&sets, 0)?;
-            let row = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("no word about the row".into()))?;
-            session.learn_time(row, 1)?;
-            if taken.changed == 1 {
-                return Ok(taken.number);
-            }
-            if column(row, 0)? {
-                return Ok(None);
-            }
-            self.create_lock(session).await?;
+        let mut take = self.tables.write(sql!("take"), &self.values(&[]));
+        let asks = session.wants_time();
+        if asks {
+            take.push_str(sql!("time"));
         }
-        Ok(None)
+        let sets = session.write(&take).await?;
+        if asks && let Some(time) = set(&sets, 1)?.rows.first() {
+            session.learn_time(time, 0)?;
+        }
+        let taken = set(&sets, 0)?;
+        Ok(taken.number.filter(|_| taken.changed == 1))
     }
 
     async fn create_lock(&self, session: &mut Session<'_>) -> Result<(), Fault> {
-        let name = [("name", Value::name(&self.claim.name))];
-        session.write(&self.tables.write(sql!("create_lock"), &name)).await.map(drop)
+        let create = self.tables.write(sql!("create_lock"), &self.only(&[]));
+        session.write(&format!("ROLLBACK; {create}")).await.map(drop)
     }
 
     /// Somebody is there: the line is looked at and decided upon here, while its row is ours.
@@ -75,8 +71,10 @@ impl Claiming<'_> {
         let (first, mut at) = if joins { (format!("{lock}{crowd}{look}"), 4) } else { (format!("{lock}{look}"), 2) };
         let mut sets = session.look(&first).await?;
         if set(&sets, 1)?.rows.is_empty() {
-            session.look("ROLLBACK").await?;
             self.create_lock(session).await?;
+            if let Some(token) = self.take(session).await? {
+                return Ok(Ok(Standing::Granted { token }));
+            }
             sets = session.look(&first).await?;
         }
         let row = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("the lock's row is gone".into()))?;

@@ -25,6 +25,8 @@ const RESTED: Duration = Duration::from_millis(250);
 const PING: Duration = Duration::from_millis(500);
 /// Which of two transactions that wait for each other is ended is up to the server: one of them gets through.
 const DEADLOCKS: u32 = 10;
+/// Whoever takes a lock asks for the server's time, too, when nobody has for this long.
+const TIMELESS: Duration = Duration::from_secs(1);
 
 /// The connections of one side of a client.
 pub(crate) struct Pool {
@@ -37,6 +39,8 @@ pub(crate) struct Pool {
     waits: Arc<Semaphore>,
     /// What both sides of the client know of the server's clock.
     pub(crate) clock: Arc<ClockWatch>,
+    /// When this side last learned the server's time.
+    told_time: Mutex<Option<Moment>>,
 }
 
 struct Idle {
@@ -48,7 +52,8 @@ impl Pool {
     /// At most so many connections to a server, of which none is made yet.
     pub(crate) fn new(options: Opts, server: String, most: usize, clock: Arc<ClockWatch>) -> Self {
         let (connections, waits) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most.max(2) - 1)));
-        Self { options, server, idle: Mutex::default(), connections, waits, clock }
+        let (idle, told_time) = Default::default();
+        Self { options, server, idle, connections, waits, clock, told_time }
     }
 
     /// Carries a request out within a time limit, and again when the server ended it in favour of another.
@@ -123,6 +128,10 @@ impl Pool {
         }
     }
 
+    fn told_time(&self) -> MutexGuard<'_, Option<Moment>> {
+        self.told_time.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -185,7 +194,13 @@ impl Session<'_> {
     /// Takes note of the server's time, which is in a column of the answer to what was sent last.
     pub(crate) fn learn_time(&self, row: &Row, at: usize) -> Result<(), Fault> {
         self.pool.clock.observe("", column(row, at)?, self.sent);
+        *self.pool.told_time() = Some(self.sent);
         Ok(())
+    }
+
+    /// Whether it is time to learn it again.
+    pub(crate) fn wants_time(&self) -> bool {
+        self.pool.told_time().is_none_or(|told| Clock::Boot.now().since(told) > TIMELESS)
     }
 
     fn give_back(mut self) {

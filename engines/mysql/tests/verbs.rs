@@ -100,6 +100,17 @@ async fn a_claim_stands_in_the_row_of_its_lock_until_others_join_and_again_when_
 }
 
 #[tokio::test]
+async fn a_lock_whose_row_somebody_deleted_still_has_its_line() {
+    let (address, tables) = (shared(), tables());
+    let client = client(&address, &tables).await;
+    let (holder, waiter) = (claim("a"), claim("a"));
+    token(client.front.claim(&holder).await.unwrap());
+    client.front.claim(&waiter).await.unwrap();
+    tell(&address, &format!("DELETE FROM {tables}_locks")).await;
+    assert_eq!(client.front.claim(&claim("a")).await.unwrap(), Standing::Queued { ahead: 2 });
+}
+
+#[tokio::test]
 async fn a_waiter_that_was_evicted_without_knowing_that_it_waited_is_refused_when_everybody_else_has_left() {
     let (address, tables) = (shared(), tables());
     let (one, other) = (client(&address, &tables).await, client(&address, &tables).await);

@@ -5,4 +5,3 @@ UPDATE {locks} SET newest = LAST_INSERT_ID(GREATEST(newest + 1, {floor})), used 
     lease_end = UTC_TIMESTAMP(6) + INTERVAL {ttl} MICROSECOND, since = UTC_TIMESTAMP(6), evicted = FALSE,
     lingers = {lingers}, owner = {owner}, note = {note}
 WHERE name = {name} AND NOT crowded AND (id IS NULL OR lease_end <= UTC_TIMESTAMP(6));
-SELECT EXISTS (SELECT 1 FROM {locks} WHERE name = {name}), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS {locks} (
     name      VARBINARY(255)  NOT NULL,
     newest    BIGINT UNSIGNED NOT NULL,  -- the newest number given out: tokens and numbers of arrival
     used      DATE            NOT NULL,  -- when the name was last locked; rows that nobody used for long are removed
-    crowded   BOOLEAN         NOT NULL DEFAULT FALSE,  -- there may be claims in the table of claims, and none is here
+    crowded   BOOLEAN         NOT NULL,  -- there may be claims in the table of claims, and none is here
     id        BINARY(16)      NULL,      -- NULL when no claim is here
     turn      INT             NULL,
     weight    INT UNSIGNED    NULL,
