@@ -54,6 +54,8 @@ impl MariaDb {
             command.args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-name-resolve", SMALL]);
             command.arg(format!("--datadir={path}/data")).arg(format!("--init-file={path}/init.sql"));
             command.arg(format!("--socket={path}/my.sock")).arg(format!("--pid-file={path}/my.pid"));
+            // One that starts clears away what it finds there, also what belongs to another.
+            command.arg(format!("--tmpdir={path}"));
             // The disk is not waited for: what tests end is the server, never the machine.
             command.args(["--max-connections=1000", "--innodb-flush-log-at-trx-commit=2"]);
             command.arg(format!("--port={port}")).args(&options).envs(variables.iter().cloned());

@@ -72,6 +72,12 @@ impl Op {
         op
     }
 
+    /// The same, with flags.
+    pub(crate) fn flagged(mut self, flags: u64) -> Self {
+        self.kv.flags = Some(flags);
+        self
+    }
+
     /// Deletes a key.
     pub(crate) fn delete(key: &str) -> Self {
         Self::new("delete", key)

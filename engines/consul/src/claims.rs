@@ -1,8 +1,9 @@
 //! Getting in line, and where a claim stands.
 //!
-//! Taking a free mutex is one transaction: it acquires the lock's own key, which must not be there, makes the claim's
-//! key, and shows the line. Who waited does the same when the one ahead has left. Claims on other kinds of locks make
-//! their key and look at the line; the one rule decides.
+//! Taking a free mutex is one transaction: it acquires the lock's own key, which must not be there, and shows the line.
+//! When nobody is in it, the claim stands in that key and needs none of its own. Who waits has one, and acquires the
+//! lock's own beside it when the one ahead has left. Claims on other kinds of locks make their key and look at the
+//! line; the one rule decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,38 +12,17 @@ use futures_util::future::join;
 use lockhouse_core::line::kind;
 use lockhouse_core::{Claim, Clock, Error, Happened, Kind, Patience, Result, Standing};
 
-use crate::api::{LOCK_FLAGS, OPERATIONS, Op, Outcome};
+use crate::api::{OPERATIONS, Op, Outcome};
 use crate::kept::{Behind, Spot};
 use crate::keys::segment;
 use crate::side::{Side, check, patience_for};
 use crate::store::Look;
-use crate::stored::{Evicted, Stored, held_by, value};
+use crate::stored::{Evicted, Stored, value};
+use crate::taking::{Free, Taken, free};
 use crate::walk::{Stands, stands};
 
 /// How often a claim is tried again when the line or the session changed under it.
 const ATTEMPTS: u32 = 16;
-
-/// What became of an attempt to acquire the lock's own key.
-#[derive(Debug)]
-enum Taken {
-    /// The claim stands so now.
-    Stands(Standing),
-    /// Somebody has it.
-    Occupied,
-    /// Nobody has it, and nobody may: another program's session has ended, and asked for a pause.
-    Delayed,
-    /// The session is over.
-    Again,
-}
-
-/// How the lock's own key is free.
-#[derive(Debug, Clone, Copy)]
-enum Free {
-    /// There is none.
-    Absent,
-    /// It was released at this index, and left there.
-    Released(u64),
-}
 
 pub(crate) fn is_mutex(claim: &Claim) -> bool {
     claim.capacity == kind::MUTEX
@@ -109,7 +89,7 @@ impl Side {
         let Some(spot) = self.kept.spot(&claim.id) else { return Ok(None) };
         // Who knows of somebody in line asks for a place there at once.
         if is_mutex(claim) && !self.kept.has_others(claim) {
-            match self.take(claim, &spot, Free::Absent, limit).await? {
+            match self.take_alone(claim, &spot, Free::Absent, limit).await? {
                 Taken::Stands(standing) => return Ok(Some(standing)),
                 Taken::Again => return Ok(None),
                 Taken::Occupied | Taken::Delayed => {}
@@ -152,60 +132,11 @@ impl Side {
             Stands::Behind(_) => Ok(Some(Standing::Refused)),
             Stands::In if held && !is_mutex(claim) => self.conflict(claim, kind::MUTEX).await.map(Some),
             Stands::In if held => Ok(Some(Standing::Refused)),
-            Stands::In if is_mutex(claim) => match self.take(claim, spot, free(&look), limit).await? {
+            Stands::In if is_mutex(claim) => match self.take_alone(claim, spot, free(&look), limit).await? {
                 Taken::Stands(standing) => Ok(Some(standing)),
                 Taken::Occupied | Taken::Delayed | Taken::Again => Ok(Some(Standing::Refused)),
             },
             Stands::In => Ok(None),
-        }
-    }
-
-    /// Acquires the lock's own key for a mutex's claim, whose own key is made with it or must be as it was.
-    async fn take(&self, claim: &Claim, spot: &Spot, free: Free, limit: Duration) -> Result<Taken> {
-        let keys = &self.store.keys;
-        let (lock, own) = (keys.lock(&claim.name), keys.claim(&claim.name, &spot.segment));
-        let ops = [
-            match free {
-                Free::Absent => Op::absent(&lock),
-                Free::Released(at) => Op::unchanged(&lock, at),
-            },
-            match spot.placed {
-                None => Op::acquire(&own, &spot.session, value(claim), 0),
-                Some(placed) => Op::unchanged(&own, placed.written),
-            },
-            Op::acquire(&lock, &spot.session, held_by(&spot.segment, claim.owner.label()), LOCK_FLAGS),
-            Op::read(&keys.line(&claim.name)),
-        ];
-        let kvs = match self.send(claim, &ops, limit).await? {
-            Some(Outcome::Done(kvs)) => kvs,
-            None => return Ok(Taken::Stands(Standing::Displaced)),
-            Some(Outcome::Refused(why)) if why.is_sessions_end() => {
-                self.session.lost(&spot.session);
-                return Ok(Taken::Again);
-            }
-            Some(Outcome::Refused(why)) if why.is_lock_delay() => return Ok(Taken::Delayed),
-            Some(Outcome::Refused(_)) => return Ok(Taken::Occupied),
-        };
-        let token = kvs.iter().find(|kv| kv.key == lock).map_or(0, |kv| kv.written);
-        let look = self.store.seen(&claim.name, &kvs);
-        let Some(stored) = look.find(&spot.segment) else { return Ok(Taken::Again) };
-        self.kept.placed(claim, stored);
-        let ahead = look.ahead(stored.made);
-        if ahead.is_empty() {
-            self.kept.holds(&claim.id, Some(token));
-            self.kept.answered(&claim.id);
-            return Ok(Taken::Stands(Standing::Granted { token }));
-        }
-        // Nobody had it, but others are ahead: it is theirs.
-        self.store
-            .change(&[Op::delete_at(&lock, token)], limit)
-            .await
-            .map_err(|fault| self.explain(fault).unknown())?;
-        self.kept.answered(&claim.id);
-        match stands(claim.weight, claim.capacity, &ahead) {
-            Stands::Conflict(capacity) => self.conflict(claim, capacity).await.map(Taken::Stands),
-            Stands::Behind(met) => self.queue(claim, &met, &ahead).await.map(Taken::Stands),
-            Stands::In => Ok(Taken::Again),
         }
     }
 
@@ -225,8 +156,10 @@ impl Side {
             return Ok(None);
         }
         if let Some(lock) = look.lock.as_ref().filter(|lock| is_mutex(claim) && lock.is_of(&own.segment)) {
-            self.kept.holds(&claim.id, Some(lock.written));
-            return Ok(Some(Standing::Granted { token: lock.written }));
+            // Since then it has been written by who evicted it, at most.
+            let token = if own.sole { own.made } else { lock.written };
+            self.kept.holds(&claim.id, Some(token));
+            return Ok(Some(Standing::Granted { token }));
         }
         let ahead = look.ahead(own.made);
         let held = look.lock.as_ref().filter(|lock| lock.session.is_some());
@@ -245,7 +178,8 @@ impl Side {
             }
             (Stands::In, None) if is_mutex(claim) => {
                 let Some(spot) = self.kept.spot(&claim.id) else { return Ok(None) };
-                match self.take(claim, &spot, free(&look), limit).await? {
+                let Some(placed) = spot.placed else { return Ok(None) };
+                match self.take(claim, &spot, placed, free(&look), limit).await? {
                     Taken::Stands(standing) => Ok(Some(standing)),
                     Taken::Occupied | Taken::Again => Ok(None),
                     Taken::Delayed => self.wait_for(claim, Behind::Pause, 1).await.map(Some),
@@ -260,7 +194,7 @@ impl Side {
 
     /// A claim that had its place when it was last heard of.
     async fn stand_again(&self, claim: &Claim, spot: Spot, limit: Duration) -> Result<Option<Standing>> {
-        if spot.placed.is_some_and(|placed| placed.weight == claim.weight) {
+        if let Some(placed) = spot.placed.filter(|placed| placed.weight == claim.weight) {
             if self.still_waits(claim, &spot, limit).await? {
                 self.kept.renewed(claim);
                 return Ok(Some(Standing::Queued { ahead: spot.ahead }));
@@ -269,7 +203,7 @@ impl Side {
             let alone = !matches!(spot.behind, None | Some(Behind::Here { next: false, .. }));
             if is_mutex(claim)
                 && alone
-                && let Taken::Stands(standing) = self.take(claim, &spot, Free::Absent, limit).await?
+                && let Taken::Stands(standing) = self.take(claim, &spot, placed, Free::Absent, limit).await?
             {
                 return Ok(Some(standing));
             }
@@ -298,7 +232,7 @@ impl Side {
     }
 
     /// The claim waits until one of those who stand in its way leaves.
-    async fn queue(&self, claim: &Claim, met: &[&Stored], ahead: &[Stored]) -> Result<Standing> {
+    pub(crate) async fn queue(&self, claim: &Claim, met: &[&Stored], ahead: &[Stored]) -> Result<Standing> {
         let behind = self.behind(claim, met, ahead);
         self.wait_for(claim, behind, u32::try_from(ahead.len()).unwrap_or(u32::MAX)).await
     }
@@ -318,7 +252,7 @@ impl Side {
     }
 
     /// Takes the claim out: the name is in use in another way.
-    async fn conflict(&self, claim: &Claim, capacity: u32) -> Result<Standing> {
+    pub(crate) async fn conflict(&self, claim: &Claim, capacity: u32) -> Result<Standing> {
         let left = self.withdraw(claim).await;
         let what = format!("the name is in use with capacity {capacity}, not {}", claim.capacity);
         let error =
@@ -338,7 +272,7 @@ impl Side {
     /// Sends what makes the claim or lets it in, and remembers whether that may still be carried out: whoever hears
     /// that it was says so to [`Kept::answered`](crate::kept::Kept::answered) when all it did is noted. `None` when the
     /// claim is withdrawn meanwhile: it must not appear again.
-    async fn send(&self, claim: &Claim, ops: &[Op], limit: Duration) -> Result<Option<Outcome>> {
+    pub(crate) async fn send(&self, claim: &Claim, ops: &[Op], limit: Duration) -> Result<Option<Outcome>> {
         if !self.kept.sending(&claim.id) {
             return Ok(None);
         }
@@ -357,8 +291,4 @@ impl Side {
     async fn line(&self, claim: &Claim, limit: Duration) -> Result<Look> {
         self.store.line(&claim.name, limit).await.map_err(|fault| self.explain(fault))
     }
-}
-
-fn free(look: &Look) -> Free {
-    look.lock.as_ref().map_or(Free::Absent, |lock| Free::Released(lock.written))
 }

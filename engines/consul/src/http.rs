@@ -94,9 +94,10 @@ impl Agent {
         let until = Instant::now() + limit;
         let mut request = self.request(ask)?;
         loop {
-            let (mut sender, fresh) = match self.kept().await {
-                Some(sender) => (sender, false),
-                None => (self.connect(limit).await?, true),
+            let (mut sender, fresh) = match timeout_at(until, self.kept()).await {
+                Ok(Some(sender)) => (sender, false),
+                Ok(None) => (self.connect(limit).await?, true),
+                Err(_) => return Err(Fault::Connecting("no answer in time".into())),
             };
             let sent = timeout_at(until, async {
                 let answer = match sender.try_send_request(request).await {

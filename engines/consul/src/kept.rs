@@ -46,7 +46,7 @@ pub(crate) struct Spot {
     pub(crate) session: Arc<str>,
     /// What it is called in its line.
     pub(crate) segment: String,
-    /// Its own key as it was last seen; `None` as long as no answer said that it is there.
+    /// Its own key, or the lock's if it stands there, as it was last seen; `None` as long as no answer said that it is there.
     pub(crate) placed: Option<Placed>,
     /// When it acquired the lock's own key, if it did.
     pub(crate) held: Option<u64>,
@@ -62,12 +62,13 @@ pub(crate) struct Spot {
     due: Moment,
 }
 
-/// A claim's own key.
+/// Where a claim stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Placed {
-    pub(crate) made: u64,
     pub(crate) written: u64,
     pub(crate) weight: u32,
+    /// In the lock's own key.
+    pub(crate) sole: bool,
 }
 
 /// Whose leaving a claim waits for.
@@ -136,9 +137,18 @@ impl Kept {
         Some(spot.clone())
     }
 
-    /// The claim's own key was seen.
+    /// The claim was seen.
     pub(crate) fn placed(&self, claim: &Claim, own: &Stored) {
-        let placed = Placed { made: own.made, written: own.written, weight: own.weight };
+        self.stands(claim, Placed { written: own.written, weight: own.weight, sole: own.sole });
+    }
+
+    /// The claim has the lock, and stands in its own key since this index.
+    pub(crate) fn holds_alone(&self, claim: &Claim, since: u64) {
+        self.stands(claim, Placed { written: since, weight: claim.weight, sole: true });
+        self.holds(&claim.id, Some(since));
+    }
+
+    fn stands(&self, claim: &Claim, placed: Placed) {
         self.change(&claim.id, |spot| {
             spot.placed = Some(placed);
             spot.due = Clock::Boot.now() + claim.ttl + OVERDUE;

@@ -1,23 +1,24 @@
 //! Giving a lock back, or leaving its line: the same thing.
 
+use std::time::Duration;
+
 use lockhouse_core::{Claim, Result, Withdrawal};
 
 use crate::api::{Op, Outcome};
+use crate::error::Fault;
+use crate::kept::{Placed, Spot};
 use crate::side::{Side, patience_for};
 
 impl Side {
-    /// Takes the claim's own key out, and the lock's own with it if the claim has it: one transaction.
+    /// Takes the claim's own key out, and the lock's own with it if the claim has it: one request.
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         // What both sides of this client do not know of was not made by it, or is out already.
         let Some(spot) = self.kept.parting(&claim.id) else { return Ok(Withdrawal::NotThere) };
         let limit = patience_for(claim.ttl);
         // Nothing is on its way that could acquire the lock's own key just before the claim's is deleted.
-        if spot.placed.is_some() && spot.unanswered == 0 {
-            let key = self.store.keys.claim(&claim.name, &spot.segment);
-            let mut ops = vec![Op::is_of(&key, &spot.session), Op::delete(&key)];
-            ops.extend(spot.held.map(|held| Op::delete_at(&self.store.keys.lock(&claim.name), held)));
-            let outcome = self.store.change(&ops, limit).await.map_err(|fault| self.explain(fault))?;
-            if let Outcome::Done(_) = outcome {
+        if let Some(placed) = spot.placed.filter(|_| spot.unanswered == 0) {
+            let deleted = self.delete(claim, &spot, placed, limit).await.map_err(|fault| self.explain(fault))?;
+            if deleted {
                 self.kept.parted(&claim.id);
                 return Ok(Withdrawal::Withdrawn);
             }
@@ -33,5 +34,17 @@ impl Side {
             (false, _) => {}
         }
         Ok(if there { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
+    }
+
+    /// Deletes what a claim is thought to have. `false` when something is not as it was thought to be.
+    async fn delete(&self, claim: &Claim, spot: &Spot, placed: Placed, limit: Duration) -> Result<bool, Fault> {
+        let lock = self.store.keys.lock(&claim.name);
+        if placed.sole {
+            return self.store.delete_at(&lock, placed.written, limit).await;
+        }
+        let key = self.store.keys.claim(&claim.name, &spot.segment);
+        let mut ops = vec![Op::is_of(&key, &spot.session), Op::delete(&key)];
+        ops.extend(spot.held.map(|held| Op::delete_at(&lock, held)));
+        Ok(matches!(self.store.change(&ops, limit).await?, Outcome::Done(_)))
     }
 }

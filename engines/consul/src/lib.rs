@@ -19,6 +19,7 @@ mod side;
 mod store;
 mod stored;
 mod survey;
+mod taking;
 mod waiting;
 mod walk;
 

@@ -70,7 +70,11 @@ impl Side {
         let spot = self.kept.spot(&claim.id).filter(|spot| &*spot.session == session);
         let Some(spot) = spot else { return Renewal::Gone };
         let line = self.store.keys.line(&spot.name);
-        let own = kvs.get(&format!("{line}{}", spot.segment)).and_then(|kv| Stored::read(&line, kv));
+        let own = if spot.placed.is_some_and(|placed| placed.sole) {
+            kvs.get(&self.store.keys.lock(&spot.name)).and_then(Stored::in_lock)
+        } else {
+            kvs.get(&format!("{line}{}", spot.segment)).and_then(|kv| Stored::read(&line, kv))
+        };
         match own {
             // A request to make it may still be on its way.
             None if spot.placed.is_none() => Renewal::Unknown,

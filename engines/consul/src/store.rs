@@ -5,9 +5,9 @@ use std::time::Duration;
 use hyper::Method;
 use lockhouse_core::Name;
 
-use crate::api::{Kv, Op, Outcome, json};
+use crate::api::{Kv, Op, Outcome, json, read};
 use crate::error::Fault;
-use crate::keys::Keys;
+use crate::keys::{Keys, escaped};
 use crate::link::{Link, Repeat};
 use crate::stored::{LockKey, Stored};
 
@@ -32,10 +32,11 @@ pub(crate) struct Look {
 
 impl Look {
     fn new(lock: &str, line: &str, kvs: &[Kv]) -> Self {
-        let lock = kvs.iter().find(|kv| kv.key == lock).map(LockKey::read);
-        let mut claims: Vec<Stored> = kvs.iter().filter_map(|kv| Stored::read(line, kv)).collect();
+        let lock = kvs.iter().find(|kv| kv.key == lock);
+        let sole = lock.and_then(Stored::in_lock);
+        let mut claims: Vec<Stored> = kvs.iter().filter_map(|kv| Stored::read(line, kv)).chain(sole).collect();
         claims.sort_by_key(|claim| claim.made);
-        Self { lock, claims }
+        Self { lock: lock.map(LockKey::read), claims }
     }
 
     /// The claim that is called so.
@@ -54,6 +55,12 @@ impl Store {
     pub(crate) async fn change(&self, ops: &[Op], limit: Duration) -> Result<Outcome, Fault> {
         let answer = self.link.ask(Method::PUT, "/v1/txn", json(&ops), Repeat::Never, limit).await?;
         Outcome::of(&answer)
+    }
+
+    /// Deletes a key, if it was last written at this index.
+    pub(crate) async fn delete_at(&self, key: &str, index: u64, limit: Duration) -> Result<bool, Fault> {
+        let path = format!("/v1/kv/{}?cas={index}", escaped(key));
+        read(&self.link.ask(Method::DELETE, &path, Vec::new(), Repeat::Never, limit).await?)
     }
 
     /// Reads every key that begins like one of these, at one moment, as a majority knows it.
@@ -97,7 +104,7 @@ impl Store {
                 (None, None) => Op::absent(&lock),
             });
             if let Outcome::Done(_) = self.change(&ops, limit).await? {
-                return Ok(there.is_some());
+                return Ok(true);
             }
         }
         Err(Fault::Said(500, "the line kept changing".into()))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockhouse_core::line::{granted, kind};
 use lockhouse_core::{Error, Kind, Line, Name, Place, PublicId, Result};
 
-use crate::api::{Kv, OPERATIONS, Op, Outcome};
+use crate::api::{Kv, LOCK_FLAGS, OPERATIONS, Op, Outcome};
 use crate::keys::Part;
 use crate::side::{PATIENCE, Side};
 use crate::store::Look;
@@ -70,7 +70,8 @@ fn mark(look: &Look, claim: &Stored, lock: &str) -> Vec<Op> {
     let evicted = if waits && ops.len() < OPERATIONS { Evicted::Waiter } else { Evicted::Holder };
     ops.truncate(OPERATIONS - 1);
     let marked = Stored { evicted, ..claim.clone() };
-    ops.push(Op::write(&claim.key, claim.written, marked.value()));
+    let write = Op::write(&claim.key, claim.written, marked.value());
+    ops.push(if claim.sole { write.flagged(LOCK_FLAGS) } else { write });
     ops
 }
 
@@ -87,7 +88,7 @@ fn line(name: &Name, look: &Look) -> Option<Line> {
     let claims = look.claims.iter().filter(|claim| claim.counts());
     let ours = claims.clone().map(|claim| {
         let token = match &look.lock {
-            Some(lock) if claim.capacity == kind::MUTEX => lock.written,
+            Some(lock) if claim.capacity == kind::MUTEX && !claim.sole => lock.written,
             _ => claim.made,
         };
         Place {

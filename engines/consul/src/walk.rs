@@ -55,6 +55,7 @@ mod tests {
     fn line(capacity: u32, weights: &[u32]) -> Vec<Stored> {
         let stored = |(at, weight): (usize, &u32)| Stored {
             key: at.to_string(),
+            sole: false,
             segment: at.to_string(),
             id: "303132333435".parse().unwrap(),
             weight: *weight,

@@ -1,6 +1,6 @@
 //! The verbs about claims.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Patience, PublicId, Renewal, Standing, Withdrawal};
 
@@ -12,6 +12,8 @@ use crate::statement::{Batch, Tables, Value, sql};
 
 /// The longest owner that is stored, in characters.
 const LONGEST_OWNER: usize = 255;
+/// How often a line is looked at anew that others leave and begin meanwhile.
+const ATTEMPTS: u32 = 16;
 /// The longest note that is stored, in characters: so that 64 KiB are enough for any.
 const LONGEST_NOTE: usize = 10_000;
 
@@ -60,34 +62,52 @@ impl Claiming<'_> {
         session.write(&format!("ROLLBACK; {create}")).await.map(drop)
     }
 
-    /// Somebody is there: the line is looked at and decided upon here, while its row is ours.
+    /// Somebody is there: the line is looked at and decided upon here, while its gate is ours.
     async fn the_long_way(&self, session: &mut Session<'_>) -> Result<Result<Standing, Error>, Fault> {
+        if self.claim.patience == Patience::None
+            && let Some(answer) = self.peek(session).await?
+        {
+            return Ok(answer);
+        }
+        let [crowd, lock] = [sql!("crowd"), sql!("lock")].map(|part| self.tables.write(part, &self.only(&[])));
+        let look = self.tables.write(sql!("look"), &self.values(&[("window", Value::number(WINDOW as u64))]));
+        for _ in 0..ATTEMPTS {
+            let sets = session.look(&format!("{crowd}{lock}{look}")).await?;
+            let (gate, row) = (set(&sets, 6)?.rows.first(), set(&sets, 7)?.rows.first());
+            let Some(row) = row.filter(|_| gate.is_some()) else {
+                self.create_lock(session).await?;
+                match self.take(session).await? {
+                    Some(token) => return Ok(Ok(Standing::Granted { token })),
+                    None => continue,
+                }
+            };
+            session.learn_time(row, 1)?;
+            if column(row, 2)? {
+                let (line, numbers) = (Line::read(&sets, 8)?, Numbers::new(column(row, 0)?));
+                return self.put_in_order(session, line, numbers, &look).await;
+            }
+            // Somebody took the lock alone just before the gate was ours.
+            session.look("ROLLBACK").await?;
+        }
+        Err(Fault::Answer("the line keeps being left and begun".into()))
+    }
+
+    /// What a claim hears that would not wait, when another has the lock alone. It disturbs nobody.
+    async fn peek(&self, session: &mut Session<'_>) -> Result<Option<Result<Standing, Error>>, Fault> {
+        let sets = session.look(&self.tables.write(sql!("peek"), &self.only(&[]))).await?;
+        let sole = set(&sets, 0)?.rows.first().map(Sole::read).transpose()?;
+        Ok(sole.and_then(|sole| sole.turns_away(self.claim)))
+    }
+
+    /// Removes who is over and lets in who is next, and then decides about the claim.
+    async fn put_in_order(
+        &self,
+        session: &mut Session<'_>,
+        mut line: Line,
+        mut numbers: Numbers,
+        look: &str,
+    ) -> Result<Result<Standing, Error>, Fault> {
         let Self { tables, claim, .. } = self;
-        let lock = tables.write(sql!("lock"), &self.values(&[]));
-        let crowd = tables.write(sql!("crowd"), &self.values(&[]));
-        let look = tables.write(sql!("look"), &self.values(&[("window", Value::number(WINDOW as u64))]));
-        // Whoever would not wait disturbs nobody before it is known that there is room.
-        let joins = claim.patience != Patience::None;
-        let (first, mut at) = if joins { (format!("{lock}{crowd}{look}"), 4) } else { (format!("{lock}{look}"), 2) };
-        let mut sets = session.look(&first).await?;
-        if set(&sets, 1)?.rows.is_empty() {
-            self.create_lock(session).await?;
-            if let Some(token) = self.take(session).await? {
-                return Ok(Ok(Standing::Granted { token }));
-            }
-            sets = session.look(&first).await?;
-        }
-        let row = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("the lock's row is gone".into()))?;
-        session.learn_time(row, 1)?;
-        let mut numbers = Numbers::new(column(row, 0)?);
-        if let Some(sole) = Sole::read(row)?.filter(|_| !joins) {
-            if let Some(answer) = sole.turns_away(claim) {
-                session.look("ROLLBACK").await?;
-                return Ok(answer);
-            }
-            (sets, at) = (session.look(&format!("{crowd}{look}")).await?, 2);
-        }
-        let mut line = Line::read(&sets, at)?;
         let mut todo = Batch::default();
         loop {
             if line.expired > 0 {
@@ -103,7 +123,7 @@ impl Claiming<'_> {
             }
             // What was done so far is part of what is looked at next.
             let Batch { text, statements } = std::mem::take(&mut todo);
-            sets = session.look(&format!("{text}{look}")).await?;
+            let sets = session.look(&format!("{text}{look}")).await?;
             line = Line::read(&sets, statements)?;
         }
         self.decide(session, line, numbers, todo).await
@@ -272,7 +292,6 @@ impl Request for Renewing<'_> {
     type Answer = Vec<Renewal>;
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Vec<Renewal>, Fault> {
-        let mut text = String::from("START TRANSACTION; ");
         // Claims with the same lease are one statement, and most have the same.
         let mut kinds: Vec<(&Claim, Vec<&Claim>)> = Vec::new();
         for claim in self.claims {
@@ -281,26 +300,33 @@ impl Request for Renewing<'_> {
                 None => kinds.push((claim, vec![claim])),
             }
         }
+        let mut text = self.tables.write(sql!("renewing"), &[]);
         for (like, claims) in &kinds {
-            let [names, ids] = keys(claims.iter().copied());
-            let values = [names, ids, ("ttl", Value::lease(like)), ("lingers", Value::flag(like.lingers))];
+            let names = Value::list(claims.iter().map(|claim| Value::name(&claim.name)));
+            let ids = Value::list(claims.iter().map(|claim| Value::id(&claim.id)));
+            // A variable has no type of its own.
+            let now = Value::expression("CAST(@lockhouse_now AS DATETIME(6))");
+            let (ttl, lingers) = (Value::lease(like), Value::flag(like.lingers));
+            let values = [("names", names), ("ids", ids), ("now", now), ("ttl", ttl), ("lingers", lingers)];
             text.push_str(&self.tables.write(sql!("renew"), &values));
         }
-        text.push_str(&self.tables.write(sql!("renewed"), &keys(self.claims.iter())));
         text.push_str("COMMIT");
         let sets = session.write(&text).await?;
-        let honoured = &set(&sets, 1 + 2 * kinds.len())?.rows;
-        honoured.first().map_or(Ok(()), |row| session.learn_time(row, 1))?;
-        let honoured: HashSet<ClaimId> = honoured.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?;
-        let renewal = |claim: &Claim| if honoured.contains(&claim.id) { Renewal::Renewed } else { Renewal::Gone };
+        let time = set(&sets, 2)?.rows.first().ok_or_else(|| Fault::Answer("it does not say when".into()))?;
+        session.learn_time(time, 0)?;
+        let mut honoured: HashMap<ClaimId, bool> = HashMap::new();
+        for kind in 0..kinds.len() {
+            for row in &set(&sets, 5 + 3 * kind)?.rows {
+                honoured.insert(id(row, 0)?, column(row, 1)?);
+            }
+        }
+        let renewal = |claim: &Claim| match honoured.get(&claim.id) {
+            Some(true) => Renewal::Renewed,
+            Some(false) => Renewal::Unknown,
+            None => Renewal::Gone,
+        };
         Ok(self.claims.iter().map(renewal).collect())
     }
-}
-
-/// By what claims are found, in their locks' rows and in the line.
-fn keys<'a>(claims: impl Iterator<Item = &'a Claim> + Clone) -> [(&'static str, Value); 2] {
-    let names = Value::list(claims.clone().map(|claim| Value::name(&claim.name)));
-    [("names", names), ("ids", Value::list(claims.map(|claim| Value::id(&claim.id))))]
 }
 
 /// `evict`.

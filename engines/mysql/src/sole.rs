@@ -18,13 +18,9 @@ pub(crate) struct Sole {
 }
 
 impl Sole {
-    /// Reads what `lock.sql` found.
-    pub(crate) fn read(row: &Row) -> Result<Option<Self>, Fault> {
-        if column::<Option<Vec<u8>>>(row, 2)?.is_none() {
-            return Ok(None);
-        }
-        let (weight, capacity, lives) = (column(row, 3)?, column(row, 4)?, column(row, 5)?);
-        Ok(Some(Self { id: id(row, 2)?, weight, capacity, lives }))
+    /// Reads what `peek.sql` found.
+    pub(crate) fn read(row: &Row) -> Result<Self, Fault> {
+        Ok(Self { id: id(row, 0)?, weight: column(row, 1)?, capacity: column(row, 2)?, lives: column(row, 3)? })
     }
 
     /// What a newcomer hears that would not wait, when there is no room beside this one.

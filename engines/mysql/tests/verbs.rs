@@ -10,7 +10,8 @@ use lockhouse_core::{
 };
 use lockhouse_mysql::Mysql;
 use lockhouse_testkit::eventually;
-use servers::{Server, claim, client, number, shared, tables, tell};
+use mysql_async::prelude::Queryable;
+use servers::{Server, claim, client, number, plain, shared, tables, tell};
 use tokio::task::JoinSet;
 
 fn token(standing: Standing) -> u64 {
@@ -97,6 +98,27 @@ async fn a_claim_stands_in_the_row_of_its_lock_until_others_join_and_again_when_
     assert_eq!(client.front.withdraw(&third).await.unwrap(), Withdrawal::Withdrawn);
     assert_eq!(client.front.withdraw(&third).await.unwrap(), Withdrawal::NotThere);
     assert_eq!((in_row().await, in_line().await), (0, 0));
+}
+
+#[tokio::test]
+async fn a_client_that_stops_in_the_middle_keeps_nobody_from_renewing_and_giving_back() {
+    let (address, tables) = (shared(), tables());
+    let client = client(&address, &tables).await;
+    let (alone, holder, waiter) = (claim("a"), claim("b"), claim("b"));
+    token(client.front.claim(&alone).await.unwrap());
+    token(client.front.claim(&holder).await.unwrap());
+    client.front.claim(&waiter).await.unwrap();
+    let mut stopped = plain(&address).await;
+    let gates = format!("START TRANSACTION; SELECT 1 FROM {tables}_gates WHERE name IN ('a', 'b') FOR UPDATE");
+    stopped.query_drop(gates).await.unwrap();
+    let claims = [alone, holder, waiter];
+    let renewals = tokio::time::timeout(Duration::from_secs(2), client.keeper.renew(&claims)).await;
+    assert_eq!(renewals.expect("it waits for nobody").unwrap(), [Renewal::Renewed; 3]);
+    for claim in &claims {
+        let withdrawn = tokio::time::timeout(Duration::from_secs(2), client.front.withdraw(claim)).await;
+        assert_eq!(withdrawn.expect("it waits for nobody").unwrap(), Withdrawal::Withdrawn);
+    }
+    token(client.front.claim(&claim("a")).await.unwrap());
 }
 
 #[tokio::test]
@@ -268,7 +290,8 @@ async fn an_account_needs_few_rights_and_is_told_of_those_it_lacks() {
     assert_eq!((error.kind(), error.may_have_happened()), (Kind::Denied, Happened::No), "{error}");
     // The doctor says what is missing, and nothing else.
     let checkup = front.checkup().await.unwrap();
-    let missing = "not DELETE on `lockhouse_locks`, DELETE on `lockhouse_claims`, DELETE on `lockhouse_cells`";
+    let missing = ["locks", "gates", "claims", "cells"].map(|table| format!("DELETE on `lockhouse_{table}`"));
+    let missing = format!("not {}", missing.join(", "));
     assert!(checkup.facts.iter().any(|fact| fact.what == "rights" && fact.value == missing), "{checkup:?}");
     assert!(checkup.findings.iter().any(|one| one.what.contains("may not DELETE on")), "{checkup:?}");
 }

@@ -30,12 +30,9 @@ impl Bolted {
         if !self.bolts.has_room(&claim.id) {
             return Err(full().into());
         }
-        let (sent, asking) = (Clock::Boot.now(), self.bolts.asking(claim.id));
+        let (sent, _asking) = (Clock::Boot.now(), self.bolts.asking(claim.id));
         let standing = Server::claim(&self.line, claim).await?;
         let Standing::Granted { token } = standing else { return Ok(standing) };
-        if asking.is_withdrawn() {
-            return Err(Error::new(Kind::Unreachable, "the claim was withdrawn while it was made").unknown().into());
-        }
         match self.bolts.shut(claim, token, sent, patience_for(claim.ttl * 3 / 4)).await? {
             Shut::Yes => Ok(standing),
             Shut::Lost => Ok(Standing::Displaced),
@@ -48,11 +45,10 @@ impl Bolted {
     }
 
     async fn moved(&self, claim: &Claim) -> Result<Option<Standing>, Fault> {
-        let asking = self.bolts.asking(claim.id);
+        let _asking = self.bolts.asking(claim.id);
         let token = match self.bolts.pending(&claim.id) {
             Some(token) => token,
             None => match Server::moved(&self.line, claim).await? {
-                Some(Standing::Granted { .. }) if asking.is_withdrawn() => return Ok(None),
                 Some(Standing::Granted { token }) => {
                     let (now, limit) = (Clock::Boot.now(), patience_for(claim.ttl * 3 / 4));
                     self.bolts.shut(claim, token, now, limit).await?;
@@ -86,11 +82,8 @@ impl Bolted {
     /// open in time keeps nobody from leaving: its connection ends by itself.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
         let opened = self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8)).await;
-        let withdrawal = Server::withdraw(&self.line, claim).await;
-        // A claim that was on its way may have had its turn in between.
-        self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8)).await?;
-        opened?;
-        withdrawal
+        let withdrawal = Server::withdraw(&self.line, claim).await?;
+        opened.map(|()| withdrawal)
     }
 }
 

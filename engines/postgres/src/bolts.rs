@@ -43,14 +43,6 @@ pub(crate) struct Asking<'a> {
     id: ClaimId,
 }
 
-impl Asking<'_> {
-    /// Whether it was withdrawn since: its turn may be over by the time that it is told of it, and nobody would open
-    /// its bolt.
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.bolts.asked().get(&self.id).is_some_and(|(_, withdrawn)| *withdrawn)
-    }
-}
-
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         let mut asked = self.bolts.asked();
@@ -105,12 +97,13 @@ impl Bolts {
     }
 
     /// Shuts the bolt of a claim that has its turn, or makes sure that it is shut, within this time. `sent` is when its
-    /// turn was asked for. [`Shut::NotYet`] when another program has the lock: it goes on trying then.
+    /// turn was asked for. [`Shut::NotYet`] when another program has the lock: it goes on trying then. [`Shut::Lost`]
+    /// also for a claim that was withdrawn since it was asked for.
     ///
     /// # Cancellation safety
     /// It goes on, until it is opened or the claim's lease is over.
     pub(crate) async fn shut(&self, claim: &Claim, token: u64, sent: Moment, limit: Duration) -> Result<Shut, Fault> {
-        let (entry, was_held) = self.enter(claim, token, sent);
+        let Some((entry, was_held)) = self.enter(claim, token, sent) else { return Ok(Shut::Lost) };
         let shared = entry.orders.borrow().shared;
         let mut phase = entry.phase.clone();
         let settled = phase.wait_for(|phase| match phase {
@@ -193,15 +186,19 @@ impl Bolts {
         }
     }
 
-    /// The bolt of this claim, and whether it was shut before.
-    fn enter(&self, claim: &Claim, token: u64, sent: Moment) -> (Entry, bool) {
+    /// The bolt of this claim, and whether it was shut before. None for a claim that was withdrawn: whoever opened its
+    /// bolt has said so before it looked for one, so that one of both always sees the other.
+    fn enter(&self, claim: &Claim, token: u64, sent: Moment) -> Option<(Entry, bool)> {
         let (shared, until) = (claim.weight < claim.capacity, sent + claim.ttl);
         let mut entries = self.entries();
+        if self.asked().get(&claim.id).is_some_and(|(_, withdrawn)| *withdrawn) {
+            return None;
+        }
         let known = entries.get(&claim.id).filter(|entry| !matches!(*entry.phase.borrow(), Phase::Open));
         if let Some(entry) = known {
             entry.orders.send_modify(|order| *order = Order { shared, until: order.until.max(until), ..*order });
             let was_held = matches!(*entry.phase.borrow(), Phase::Held { .. });
-            return (entry.clone(), was_held);
+            return Some((entry.clone(), was_held));
         }
         let (orders, ordered) = watch::channel(Order { wanted: true, shared, until });
         let (phase, seen) = watch::channel(Phase::Taking);
@@ -216,7 +213,7 @@ impl Bolts {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(bolt.live(), &self.runtime);
-        (entry, false)
+        Some((entry, false))
     }
 
     fn asked(&self) -> MutexGuard<'_, HashMap<ClaimId, (u32, bool)>> {

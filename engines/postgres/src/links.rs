@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::types::Type;
@@ -14,6 +15,9 @@ use crate::tables::sql;
 
 /// So many connections that nobody needs at present are kept for the next one.
 const SPARE: usize = 2;
+/// How often it is looked whether the server is done with a connection that it was told to end, and for how long.
+const LINGERS: Duration = Duration::from_millis(10);
+const ENDS: Duration = Duration::from_secs(1);
 
 /// The connections by which a client holds locks.
 pub(crate) struct Links {
@@ -76,11 +80,17 @@ impl Links {
         }
     }
 
-    /// A connection broke, for us. Ends it at the server as well, which may not know yet: nobody gets what it held
-    /// before.
+    /// A connection broke, for us. Ends it at the server as well, which may not know yet, and waits until it is gone:
+    /// nobody gets what it held before.
     pub(crate) async fn end(&self, ghost: &Holding) -> Result<(), Fault> {
         let shared = self.shared().await?;
-        shared.link.ask(sql!("ask/end_ghost"), &[(&ghost.label(), Type::TEXT)]).await.map(drop)
+        let ended = async {
+            while !shared.link.ask(sql!("ask/end_ghost"), &[(&ghost.label(), Type::TEXT)]).await?.is_empty() {
+                tokio::time::sleep(LINGERS).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(ENDS, ended).await.unwrap_or(Err(Fault::Silence(ENDS)))
     }
 
     fn take_spare(&self) -> Option<Arc<Holding>> {

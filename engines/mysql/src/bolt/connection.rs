@@ -169,17 +169,20 @@ impl Task {
                     return give_up(order, fault);
                 }
             }
-            if self.obey(order).await.is_err() {
-                return;
-            }
+            let Ok(opened) = self.obey(order).await else { return };
             self.state.busy_since.store(0, Ordering::Release);
             self.state.orders.fetch_sub(1, Ordering::AcqRel);
+            // Whoever hears of it may want the connection for something else.
+            if let Some(opened) = opened {
+                let _ = opened.send(());
+            }
         }
     }
 
-    async fn obey(&mut self, order: Order) -> Result<(), Over> {
+    /// Carries an order out. Whoever is to hear that something is open hears it when the connection is free.
+    async fn obey(&mut self, order: Order) -> Result<Option<oneshot::Sender<()>>, Over> {
         match order {
-            Order::Shut(id, name, shared, answer) => self.shut(&id, &name, shared, answer).await,
+            Order::Shut(id, name, shared, answer) => self.shut(&id, &name, shared, answer).await?,
             Order::Weaken(id, name, answer) => {
                 let grip = Arc::clone(&self.grip);
                 let weakened = self.ask(async |conn| grip.weaken(conn, &name).await).await;
@@ -191,7 +194,6 @@ impl Task {
                     }
                 }
                 let _ = answer.send(self.bolts.has(&id, self.number));
-                Ok(())
             }
             Order::Open(id, name, answer) => {
                 if self.bolts.has(&id, self.number) {
@@ -199,8 +201,7 @@ impl Task {
                 } else {
                     self.bolts.settle(&id, self.number);
                 }
-                let _ = answer.send(());
-                Ok(())
+                return Ok(Some(answer));
             }
             Order::Speak(answer) => {
                 let ping = async |conn: &mut Conn| {
@@ -208,9 +209,9 @@ impl Task {
                 };
                 self.ask(ping).await.map_err(|_| Over)?;
                 let _ = answer.send(());
-                Ok(())
             }
         }
+        Ok(None)
     }
 
     async fn shut(

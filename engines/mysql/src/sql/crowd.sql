@@ -1,5 +1,9 @@
--- Moves the claim that stands in the lock's row into the line: others come.
+-- Moves the claim that stands in the lock's row into the line: others come. It is done when this is: nobody waits for
+-- whoever asked for it.
+START TRANSACTION;
+SELECT 1 FROM {locks} WHERE name = {name} FOR UPDATE;
 INSERT INTO {claims} (id, name, state, turn, arrived, weight, capacity, token, lease_end, since, evicted, lingers, owner, note)
 SELECT id, name, 0, turn, 0, weight, capacity, newest, lease_end, since, evicted, lingers, owner, note
 FROM {locks} WHERE name = {name} AND id IS NOT NULL;
 UPDATE {locks} SET id = NULL, crowded = TRUE WHERE name = {name} AND NOT crowded;
+COMMIT;

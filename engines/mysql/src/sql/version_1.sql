@@ -1,8 +1,9 @@
 -- What the engine keeps, in version 1. Every statement can be repeated, so programs that start together do not disturb
 -- each other. Names are bytes: case, accents and trailing spaces make different locks. Times are UTC.
 
--- One row for each name that was ever locked: whoever changes a line locks this row first. A claim that nobody else is
--- beside stands in it, from `id` on and as in the table of claims: then `newest` is its token.
+-- One row for each name that was ever locked. A claim that nobody else is beside stands in it, from `id` on and as in the
+-- table of claims: then `newest` is its token. Nobody has this row locked while a client thinks: takers, holders and
+-- renewals wait for it.
 CREATE TABLE IF NOT EXISTS {locks} (
     name      VARBINARY(255)  NOT NULL,
     newest    BIGINT UNSIGNED NOT NULL,  -- the newest number given out: tokens and numbers of arrival
@@ -18,6 +19,12 @@ CREATE TABLE IF NOT EXISTS {locks} (
     lingers   BOOLEAN         NULL,
     owner     VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
     note      TEXT         CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+    PRIMARY KEY (name)
+) ENGINE = InnoDB;
+
+-- One row for each name that was ever crowded: whoever changes its line locks this row first.
+CREATE TABLE IF NOT EXISTS {gates} (
+    name VARBINARY(255) NOT NULL,
     PRIMARY KEY (name)
 ) ENGINE = InnoDB;
 

@@ -10,14 +10,13 @@ use lockhouse_testkit::{OwnServer, Proxy, Saboteur, Server, Shared, Subject, Wir
 use super::{given, tell, through};
 
 /// Long enough for the leases that cases use to be nearly as long as they want them.
-const SILENCE: Duration = Duration::from_secs(4);
+const SILENCE: Duration = Duration::from_secs(8);
 /// One case holds many locks at a time.
 const ROWS: usize = 80;
 
 /// A connector for locks that are held this way.
 pub(crate) fn postgres(address: &str, hold: Hold) -> Postgres {
-    let silence = if hold == Hold::Row { SILENCE * 3 / 2 } else { SILENCE };
-    Postgres::at(address).unwrap().hold(hold).silence(silence).unwrap().rows(ROWS)
+    Postgres::at(address).unwrap().hold(hold).silence(SILENCE).unwrap().rows(ROWS)
 }
 
 /// One server at some address.
@@ -35,8 +34,8 @@ impl Subject for OneServer {
     }
 
     fn ttl(&self) -> Duration {
-        // A busy machine takes its time to answer; and a lock that is held by a row needs a connection of its own.
-        Duration::from_secs(if self.1 == Hold::Row { 3 } else { 2 })
+        // A busy machine takes its time to answer, and to make the connection that a lock held by a row needs.
+        Duration::from_secs(2)
     }
 
     fn pace(&self) -> u32 {
