@@ -83,7 +83,7 @@ impl Op {
         Self::new("delete", key)
     }
 
-    /// Deletes a key, only if it was last written at this index.
+    /// Deletes a key, only if it was last written at this index. One that is not there is deleted.
     pub(crate) fn delete_at(key: &str, index: u64) -> Self {
         let mut op = Self::new("delete-cas", key);
         op.kv.index = Some(index);

@@ -192,14 +192,17 @@ impl Kept {
         self.inner().claims.get(id).map(|entry| entry.spot.clone())
     }
 
-    /// Tells when a claim of this client leaves the line of a name; `None` when it is none.
-    pub(crate) fn leaving(&self, name: &Name, segment: &str) -> Option<watch::Receiver<()>> {
+    /// Tells when a claim of this client leaves the line of a name; `None` when it is none, or stood in the lock's own
+    /// key only for the moment in which it found others in line: it is behind them now.
+    pub(crate) fn leaving(&self, name: &Name, other: &Stored) -> Option<watch::Receiver<()>> {
         let inner = self.inner();
         if !inner.names.contains_key(name) {
             return None;
         }
-        let entry = inner.claims.values().find(|entry| entry.spot.segment == segment && entry.spot.name == *name)?;
-        Some(entry.leaving.subscribe())
+        let is_it = |spot: &Spot| spot.segment == other.segment && spot.name == *name;
+        let entry = inner.claims.values().find(|entry| is_it(&entry.spot))?;
+        let stands_so = !other.sole || entry.spot.placed.is_some_and(|placed| placed.sole);
+        stands_so.then(|| entry.leaving.subscribe())
     }
 
     /// Whether another claim of this client is on a name.

@@ -39,12 +39,13 @@ impl Side {
     /// Deletes what a claim is thought to have. `false` when something is not as it was thought to be.
     async fn delete(&self, claim: &Claim, spot: &Spot, placed: Placed, limit: Duration) -> Result<bool, Fault> {
         let lock = self.store.keys.lock(&claim.name);
-        if placed.sole {
-            return self.store.delete_at(&lock, placed.written, limit).await;
-        }
-        let key = self.store.keys.claim(&claim.name, &spot.segment);
-        let mut ops = vec![Op::is_of(&key, &spot.session), Op::delete(&key)];
-        ops.extend(spot.held.map(|held| Op::delete_at(&lock, held)));
+        let ops = if placed.sole {
+            vec![Op::unchanged(&lock, placed.written), Op::delete(&lock)]
+        } else {
+            let key = self.store.keys.claim(&claim.name, &spot.segment);
+            let held = spot.held.map(|held| Op::delete_at(&lock, held));
+            [Op::is_of(&key, &spot.session), Op::delete(&key)].into_iter().chain(held).collect()
+        };
         Ok(matches!(self.store.change(&ops, limit).await?, Outcome::Done(_)))
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use hyper::Method;
 use lockhouse_core::Name;
 
-use crate::api::{Kv, Op, Outcome, json, read};
+use crate::api::{Kv, Op, Outcome, json};
 use crate::error::Fault;
-use crate::keys::{Keys, escaped};
+use crate::keys::Keys;
 use crate::link::{Link, Repeat};
 use crate::stored::{LockKey, Stored};
 
@@ -57,12 +57,6 @@ impl Store {
         Outcome::of(&answer)
     }
 
-    /// Deletes a key, if it was last written at this index.
-    pub(crate) async fn delete_at(&self, key: &str, index: u64, limit: Duration) -> Result<bool, Fault> {
-        let path = format!("/v1/kv/{}?cas={index}", escaped(key));
-        read(&self.link.ask(Method::DELETE, &path, Vec::new(), Repeat::Never, limit).await?)
-    }
-
     /// Reads every key that begins like one of these, at one moment, as a majority knows it.
     pub(crate) async fn read(&self, beginnings: &[&str], limit: Duration) -> Result<Vec<Kv>, Fault> {
         let ops: Vec<Op> = beginnings.iter().map(|beginning| Op::read(beginning)).collect();
@@ -104,7 +98,7 @@ impl Store {
                 (None, None) => Op::absent(&lock),
             });
             if let Outcome::Done(_) = self.change(&ops, limit).await? {
-                return Ok(true);
+                return Ok(there.is_some() || look.find(segment).is_some());
             }
         }
         Err(Fault::Said(500, "the line kept changing".into()))

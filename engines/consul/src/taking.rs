@@ -133,7 +133,7 @@ impl Side {
     }
 
     async fn give_back(&self, lock: &str, token: u64, limit: Duration) -> Result<()> {
-        let given = self.store.delete_at(lock, token, limit).await;
+        let given = self.store.change(&[Op::delete_at(lock, token)], limit).await;
         given.map(drop).map_err(|fault| self.explain(fault).unknown())
     }
 }

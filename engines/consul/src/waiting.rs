@@ -27,7 +27,7 @@ impl Side {
     /// one; otherwise the nearest that stand in its way together.
     pub(crate) fn behind(&self, claim: &Claim, met: &[&Stored], ahead: &[Stored]) -> Behind {
         let in_the_way = ahead.iter().rev().filter(|other| is_in_the_way(other, claim.weight));
-        let mut own = in_the_way.filter_map(|other| Some((other, self.kept.leaving(&claim.name, &other.segment)?)));
+        let mut own = in_the_way.filter_map(|other| Some((other, self.kept.leaving(&claim.name, other)?)));
         match own.next() {
             Some((other, leaving)) => {
                 Behind::Here { leaving, next: ahead.last().is_some_and(|last| last.segment == other.segment) }

@@ -4,6 +4,8 @@ mod servers;
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use lockhouse_core::{Claim, Engine, Kind, Patience, Renewal, Standing, Withdrawal};
 use lockhouse_testkit::{Sides, claim};
 use servers::{connector, http, left_over, port, prefix, shared};
@@ -36,6 +38,11 @@ fn session(address: &str, lock_delay: &str) -> String {
     serde_json::from_str::<serde_json::Value>(&answer).unwrap()["ID"].as_str().unwrap().to_owned()
 }
 
+/// What is written in a key.
+fn value(kv: &serde_json::Value) -> String {
+    String::from_utf8(BASE64_STANDARD.decode(kv["Value"].as_str().unwrap()).unwrap()).unwrap()
+}
+
 #[tokio::test]
 async fn nothing_that_is_stored_lets_a_reader_release() {
     let (address, prefix) = (shared(), prefix());
@@ -44,6 +51,8 @@ async fn nothing_that_is_stored_lets_a_reader_release() {
     granted(&*client.front, &first).await;
     queued(&*client.front, &second).await;
     let (_, stored) = http(port(&address), "GET", &format!("/v1/kv/{prefix}?recurse"), "").unwrap();
+    let stored = serde_json::from_str::<Vec<serde_json::Value>>(&stored).unwrap();
+    let stored: String = stored.iter().map(|kv| kv["Key"].to_string() + &value(kv)).collect();
     for claim in [&first, &second] {
         let secret: String = claim.id.as_bytes()[6..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(stored.contains(&claim.id.public().to_string()) && !stored.contains(&secret[..8]), "{stored}");
@@ -54,6 +63,30 @@ async fn nothing_that_is_stored_lets_a_reader_release() {
     for claim in [first, second] {
         assert_eq!(client.front.withdraw(&claim).await.unwrap(), Withdrawal::Withdrawn);
     }
+    assert_eq!(left_over(&address, &prefix), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_mutex_that_nobody_else_wants_is_one_key_and_its_holder_is_seen_and_evicted_there() {
+    let (address, prefix) = (shared(), prefix());
+    let client = Sides::of(&connector(&address, &prefix)).await;
+    let (first, second) = (claim("a"), claim("a"));
+    let token = granted(&*client.front, &first).await;
+    assert_eq!(left_over(&address, &prefix), [format!("{prefix}a/.lock")]);
+    let lines = client.front.survey("").await.unwrap();
+    let [place] = &lines[0].places[..] else { panic!("{lines:?}") };
+    assert_eq!((place.id, place.token, place.evicted), (first.id.public(), Some(token), false));
+    queued(&*client.front, &second).await;
+    assert!(client.front.evict(&first.name, &first.id.public()).await.unwrap());
+    let lines = client.front.survey("").await.unwrap();
+    let places: Vec<_> = lines[0].places.iter().map(|place| (place.id, place.token, place.evicted)).collect();
+    assert_eq!(places, [(first.id.public(), Some(token), true), (second.id.public(), None, false)]);
+    assert_eq!(client.keeper.renew(&[first.clone(), second.clone()]).await.unwrap(), [Renewal::Gone, Renewal::Renewed]);
+    // Its place stays taken until it lets go.
+    queued(&*client.front, &second).await;
+    assert_eq!(client.front.withdraw(&first).await.unwrap(), Withdrawal::Withdrawn);
+    assert!(granted(&*client.front, &second).await > token);
+    client.front.withdraw(&second).await.unwrap();
     assert_eq!(left_over(&address, &prefix), [""; 0]);
 }
 
@@ -100,8 +133,9 @@ async fn a_session_that_an_operator_ends_is_a_loss_and_another_one_takes_its_pla
     let client = Sides::of(&connector(&address, &prefix)).await;
     let first = claim("a");
     let token = granted(&*client.front, &first).await;
-    let keys = left_over(&address, &format!("{prefix}a/.claims/"));
-    let ended = keys[0].rsplit('/').next().unwrap().split_once('-').unwrap().1;
+    let (_, lock) = http(port(&address), "GET", &format!("/v1/kv/{prefix}a/.lock"), "").unwrap();
+    let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
+    let ended = lock[0]["Session"].as_str().unwrap();
     assert_eq!(http(port(&address), "PUT", &format!("/v1/session/destroy/{ended}"), "").unwrap().0, 200);
     assert_eq!(client.keeper.renew(std::slice::from_ref(&first)).await.unwrap(), [Renewal::Gone]);
     assert_eq!(client.front.withdraw(&first).await.unwrap(), Withdrawal::NotThere);
