@@ -46,7 +46,8 @@ pub(crate) struct Spot {
     pub(crate) session: Arc<str>,
     /// What it is called in its line.
     pub(crate) segment: String,
-    /// Its own key, or the lock's if it stands there, as it was last seen; `None` as long as no answer said that it is there.
+    /// Its own key, or the lock's if it stands there, as it was last seen; `None` as long as no answer said that it is
+    /// there.
     pub(crate) placed: Option<Placed>,
     /// When it acquired the lock's own key, if it did.
     pub(crate) held: Option<u64>,

@@ -52,8 +52,8 @@ impl Free {
 }
 
 impl Side {
-    /// Acquires the lock's own key for a mutex's claim that is not in line, if nobody is. It stands there then: when the
-    /// key was made is its place in line, and its token.
+    /// Acquires the lock's own key for a mutex's claim that is not in line, if nobody is. It stands there then: when
+    /// the key was made is its place in line, and its token.
     pub(crate) async fn take_alone(&self, claim: &Claim, spot: &Spot, free: Free, limit: Duration) -> Result<Taken> {
         let (lock, line) = (self.store.keys.lock(&claim.name), self.store.keys.line(&claim.name));
         let ops = [
