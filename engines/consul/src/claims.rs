@@ -146,6 +146,15 @@ impl Side {
             self.kept.displaced(&claim.id);
             return Ok(None);
         };
+        let lock = look.lock.as_ref().filter(|lock| is_mutex(claim) && lock.is_of(&own.segment));
+        if let Some(lock) = lock
+            && (spot.returning == Some(lock.written) || !look.ahead(own.made).is_empty())
+        {
+            // Others come first: that was found out before, and the answer to giving it back was lost.
+            self.give_back(claim, lock.written, limit).await?;
+            self.kept.displaced(&claim.id);
+            return Ok(None);
+        }
         self.kept.placed(claim, own);
         if claim.weight > own.weight {
             let what = format!("the claim weighs {}, and cannot be raised to {}", own.weight, claim.weight);
@@ -155,7 +164,7 @@ impl Side {
             self.lighten(claim, own, limit).await?;
             return Ok(None);
         }
-        if let Some(lock) = look.lock.as_ref().filter(|lock| is_mutex(claim) && lock.is_of(&own.segment)) {
+        if let Some(lock) = lock {
             // Since then it has been written by who evicted it, at most.
             let token = if own.sole { own.made } else { lock.written };
             self.kept.holds(&claim.id, Some(token));
@@ -195,7 +204,8 @@ impl Side {
     /// A claim that had its place when it was last heard of.
     async fn stand_again(&self, claim: &Claim, spot: Spot, limit: Duration) -> Result<Option<Standing>> {
         if let Some(placed) = spot.placed.filter(|placed| placed.weight == claim.weight) {
-            if self.still_waits(claim, &spot, limit).await? {
+            // What got no answer may have changed more than those whom it waits for.
+            if spot.unanswered == 0 && self.still_waits(claim, &spot, limit).await? {
                 self.kept.renewed(claim);
                 return Ok(Some(Standing::Queued { ahead: spot.ahead }));
             }

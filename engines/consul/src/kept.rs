@@ -57,6 +57,8 @@ pub(crate) struct Spot {
     pub(crate) ahead: u32,
     /// So many requests to make it, or to let it in, got no answer: they may still be carried out.
     pub(crate) unanswered: u32,
+    /// The lock's own key, acquired at this index, is being given back: others come first. It is nobody's hold.
+    pub(crate) returning: Option<u64>,
     /// It is being withdrawn: nothing more is sent that makes it or lets it in.
     parting: bool,
     /// Out of the line if it is not heard of by then.
@@ -111,6 +113,7 @@ impl Kept {
             behind: None,
             ahead: 0,
             unanswered: 0,
+            returning: None,
             parting: false,
             due: Clock::Boot.now() + claim.ttl + OVERDUE,
         };
@@ -171,9 +174,14 @@ impl Kept {
         self.change(id, |spot| spot.behind = Some(Behind::Gone));
     }
 
-    /// The claim's key is not there any more.
+    /// The claim's key is not there any more. It may be made again, behind those who waited for it.
     pub(crate) fn displaced(&self, id: &ClaimId) {
-        self.change(id, |spot| (spot.placed, spot.held, spot.behind) = (None, None, None));
+        self.leave_for_now(id);
+    }
+
+    /// The lock's own key is being given back, or was.
+    pub(crate) fn returns(&self, id: &ClaimId, index: Option<u64>) {
+        self.change(id, |spot| spot.returning = index);
     }
 
     /// A claim was renewed.

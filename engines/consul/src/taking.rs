@@ -55,24 +55,31 @@ impl Side {
     /// Acquires the lock's own key for a mutex's claim that is not in line, if nobody is. It stands there then: when
     /// the key was made is its place in line, and its token.
     pub(crate) async fn take_alone(&self, claim: &Claim, spot: &Spot, free: Free, limit: Duration) -> Result<Taken> {
-        let (lock, line) = (self.store.keys.lock(&claim.name), self.store.keys.line(&claim.name));
+        let keys = &self.store.keys;
+        let lock = keys.lock(&claim.name);
         let ops = [
             free.gone(&lock),
+            // Should this come so late that the claim got in line meanwhile, it has nothing to do any more.
+            Op::absent(&keys.claim(&claim.name, &spot.segment)),
             Op::acquire(&lock, &spot.session, sole(&spot.segment, claim), LOCK_FLAGS),
-            Op::read(&line),
+            Op::read(&keys.line(&claim.name)),
         ];
         let kvs = match self.acquire(claim, spot, &ops, limit).await? {
             Ok(kvs) => kvs,
             Err(taken) => return Ok(taken),
         };
-        let token = kvs.iter().find(|kv| kv.key == lock).map_or(0, |kv| kv.written);
+        let token = kvs.iter().rfind(|kv| kv.key == lock).map_or(0, |kv| kv.written);
         if self.store.seen(&claim.name, &kvs).claims.iter().all(|other| other.segment == spot.segment) {
             self.kept.holds_alone(claim, token);
             self.kept.answered(&claim.id);
             return Ok(Taken::Stands(Standing::Granted { token }));
         }
         // Nobody had it, but others are in line: it is theirs.
-        self.give_back(&lock, token, limit).await?;
+        if !self.give_back(claim, token, limit).await? {
+            // An operator has marked it.
+            let out = self.store.take_out(&claim.name, &spot.segment, limit).await;
+            out.map_err(|fault| self.explain(fault).unknown())?;
+        }
         self.kept.answered(&claim.id);
         Ok(Taken::Occupied)
     }
@@ -98,7 +105,7 @@ impl Side {
             Ok(kvs) => kvs,
             Err(taken) => return Ok(taken),
         };
-        let token = kvs.iter().find(|kv| kv.key == lock).map_or(0, |kv| kv.written);
+        let token = kvs.iter().rfind(|kv| kv.key == lock).map_or(0, |kv| kv.written);
         let look = self.store.seen(&claim.name, &kvs);
         let Some(stored) = look.find(&spot.segment) else { return Ok(Taken::Again) };
         self.kept.placed(claim, stored);
@@ -109,7 +116,7 @@ impl Side {
             return Ok(Taken::Stands(Standing::Granted { token }));
         }
         // Nobody had it, but others are ahead: it is theirs.
-        self.give_back(&lock, token, limit).await?;
+        self.give_back(claim, token, limit).await?;
         self.kept.answered(&claim.id);
         match stands(claim.weight, claim.capacity, &ahead) {
             Stands::Conflict(capacity) => self.conflict(claim, capacity).await.map(Taken::Stands),
@@ -132,9 +139,16 @@ impl Side {
         })
     }
 
-    async fn give_back(&self, lock: &str, token: u64, limit: Duration) -> Result<()> {
-        let given = self.store.change(&[Op::delete_at(lock, token)], limit).await;
-        given.map(drop).map_err(|fault| self.explain(fault).unknown())
+    /// Gives the lock's own key back that a claim has acquired at this index, since others come first. Until that is
+    /// answered, whoever finds that the claim has it does not take it for a hold: it may be gone in the next moment.
+    /// `false` when somebody has written it since.
+    pub(crate) async fn give_back(&self, claim: &Claim, index: u64, limit: Duration) -> Result<bool> {
+        self.kept.returns(&claim.id, Some(index));
+        let lock = self.store.keys.lock(&claim.name);
+        let given = self.store.change(&[Op::delete_at(&lock, index)], limit).await;
+        let given = given.map_err(|fault| self.explain(fault).unknown())?;
+        self.kept.returns(&claim.id, None);
+        Ok(matches!(given, Outcome::Done(_)))
     }
 }
 

@@ -12,8 +12,6 @@ use crate::statement::{Batch, Tables, Value, sql};
 
 /// The longest owner that is stored, in characters.
 const LONGEST_OWNER: usize = 255;
-/// How often a line is looked at anew that others leave and begin meanwhile.
-const ATTEMPTS: u32 = 16;
 /// The longest note that is stored, in characters: so that 64 KiB are enough for any.
 const LONGEST_NOTE: usize = 10_000;
 
@@ -71,25 +69,27 @@ impl Claiming<'_> {
         }
         let [crowd, lock] = [sql!("crowd"), sql!("lock")].map(|part| self.tables.write(part, &self.only(&[])));
         let look = self.tables.write(sql!("look"), &self.values(&[("window", Value::number(WINDOW as u64))]));
-        for _ in 0..ATTEMPTS {
+        loop {
             let sets = session.look(&format!("{crowd}{lock}{look}")).await?;
             let (gate, row) = (set(&sets, 6)?.rows.first(), set(&sets, 7)?.rows.first());
-            let Some(row) = row.filter(|_| gate.is_some()) else {
-                self.create_lock(session).await?;
-                match self.take(session).await? {
-                    Some(token) => return Ok(Ok(Standing::Granted { token })),
-                    None => continue,
+            match row.filter(|_| gate.is_some()) {
+                None => self.create_lock(session).await?,
+                Some(row) => {
+                    session.learn_time(row, 1)?;
+                    if column(row, 2)? {
+                        let (line, numbers) = (Line::read(&sets, 8)?, Numbers::new(column(row, 0)?));
+                        return self.put_in_order(session, line, numbers, &look).await;
+                    }
+                    // Somebody took the lock alone just before the gate was ours.
+                    session.look("ROLLBACK").await?;
                 }
-            };
-            session.learn_time(row, 1)?;
-            if column(row, 2)? {
-                let (line, numbers) = (Line::read(&sets, 8)?, Numbers::new(column(row, 0)?));
-                return self.put_in_order(session, line, numbers, &look).await;
             }
-            // Somebody took the lock alone just before the gate was ours.
-            session.look("ROLLBACK").await?;
+            if !self.in_line
+                && let Some(token) = self.take(session).await?
+            {
+                return Ok(Ok(Standing::Granted { token }));
+            }
         }
-        Err(Fault::Answer("the line keeps being left and begun".into()))
     }
 
     /// What a claim hears that would not wait, when another has the lock alone. It disturbs nobody.
@@ -138,7 +138,7 @@ impl Claiming<'_> {
         mut todo: Batch,
     ) -> Result<Result<Standing, Error>, Fault> {
         let Self { tables, claim, .. } = self;
-        let own = line.own.as_ref();
+        let (own, mut alone) = (line.own.as_ref(), None);
         let placed = match own {
             Some(own) if own.lives => self.again(own, &mut numbers, &mut todo),
             _ => {
@@ -146,6 +146,7 @@ impl Claiming<'_> {
                     // It is out of the line, and whoever was behind it comes first.
                     todo.push(tables.write(sql!("remove"), &self.values(&[])));
                 }
+                alone = line.is_deserted().then_some(todo.statements);
                 line.agrees(claim).map(|()| self.join(&line, &mut numbers, &mut todo))
             }
         };
@@ -159,6 +160,11 @@ impl Claiming<'_> {
         }
         todo.push("COMMIT".into());
         let sets = session.write(&todo.text).await?;
+        if let (Some(at), Ok(Placed::Granted(_))) = (alone, &placed)
+            && set(&sets, at)?.changed != 1
+        {
+            return Err(Fault::Answer("the lock's row was removed while it was taken".into()));
+        }
         Ok(match placed {
             Err(error) => Err(error),
             Ok(Placed::Granted(token)) => Ok(Standing::Granted { token }),
@@ -316,7 +322,7 @@ impl Request for Renewing<'_> {
         session.learn_time(time, 0)?;
         let mut honoured: HashMap<ClaimId, bool> = HashMap::new();
         for kind in 0..kinds.len() {
-            for row in &set(&sets, 5 + 3 * kind)?.rows {
+            for row in &set(&sets, 6 + 4 * kind)?.rows {
                 honoured.insert(id(row, 0)?, column(row, 1)?);
             }
         }

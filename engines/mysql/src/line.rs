@@ -1,4 +1,4 @@
-//! The line of one name in a transaction that has its row: who holds, who is next, who is let in, who is gone.
+//! The line of one name in a transaction that has its gate: who holds, who is next, who is let in, who is gone.
 
 use lockhouse_core::line::Room;
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Patience};
@@ -81,7 +81,7 @@ impl Line {
             held: column(held, 1)?,
             capacity: column(held, 2)?,
             expired: column(held, 3)?,
-            remembers: column(held, 4)?,
+            remembers: set(sets, at + 3)?.rows.first().map_or(Ok(true), |row| column(row, 0))?,
             more: waiters.len() == WINDOW,
             waiters,
         })

@@ -35,7 +35,7 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Idle>>,
     /// One for each connection that is in use.
     connections: Arc<Semaphore>,
-    /// One less, for requests that may have to wait for the row of a lock: they must not keep a release waiting.
+    /// One less, for requests that may have to wait for the gate of a lock: they must not keep a release waiting.
     waits: Arc<Semaphore>,
     /// What both sides of the client know of the server's clock.
     pub(crate) clock: Arc<ClockWatch>,
@@ -155,7 +155,7 @@ pub(crate) trait Request: Sync {
     /// What comes back.
     type Answer: Send;
 
-    /// Whether it may have to wait for the row of a lock.
+    /// Whether it may have to wait for the gate of a lock.
     const WAITS: bool = false;
 
     /// Carries it out on a connection that nobody else uses. An error ends the connection.

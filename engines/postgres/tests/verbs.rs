@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::{join_all, select};
 use lockhouse_core::{Checkup, Claim, Connector, Kind, Locks, Renewal, Side, Standing, Withdrawal, Write, Written};
 use lockhouse_postgres::{Hold, Postgres};
-use lockhouse_testkit::{PgBouncer, claim};
+use lockhouse_testkit::{PgBouncer, claim, eventually};
 use servers::{Server, client, shared, table, tell};
 
 fn token(standing: Standing) -> u64 {
@@ -144,14 +144,22 @@ async fn a_dropped_request_leaves_no_transaction_open() {
     let (server, name) = (Server::start(&[]), "a");
     let address = server.address();
     let client = client(&address, "lockhouse").await;
-    for micros in 0..200 {
-        let a = claim(name);
+    let claims: Vec<Claim> = (0..200).map(|_| claim(name)).collect();
+    for (micros, a) in (0..).zip(&claims) {
         let late = Box::pin(tokio::time::sleep(Duration::from_micros(micros * 10)));
-        drop(select(Box::pin(client.front.claim(&a)), late).await);
+        drop(select(Box::pin(client.front.claim(a)), late).await);
         let late = Box::pin(tokio::time::sleep(Duration::from_micros(micros * 10)));
-        drop(select(Box::pin(client.front.withdraw(&a)), late).await);
-        client.front.withdraw(&a).await.unwrap();
+        drop(select(Box::pin(client.front.withdraw(a)), late).await);
+        client.front.withdraw(a).await.unwrap();
     }
+    // What was dropped may have been carried out after the withdrawal.
+    eventually(Duration::from_secs(10), "everything is out", async || {
+        for a in &claims {
+            client.front.withdraw(a).await.unwrap();
+        }
+        count(&address, "lockhouse_claims").await == 0
+    })
+    .await;
     let open = "pg_stat_activity WHERE application_name = 'lockhouse' AND state LIKE 'idle in transaction%'";
     assert_eq!(count(&address, open).await, 0);
     let a = claim(name);

@@ -3,4 +3,4 @@ UPDATE {locks} SET crowded = FALSE,
     id = {id}, turn = {turn}, weight = {weight}, capacity = {capacity},
     lease_end = UTC_TIMESTAMP(6) + INTERVAL {ttl} MICROSECOND, since = UTC_TIMESTAMP(6), evicted = FALSE,
     lingers = {lingers}, owner = {owner}, note = {note}
-WHERE name = {name};
+WHERE name = {name} AND crowded;

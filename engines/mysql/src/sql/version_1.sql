@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS {locks} (
     PRIMARY KEY (name)
 ) ENGINE = InnoDB;
 
--- One row for each name that was ever crowded: whoever changes its line locks this row first.
+-- One row for each name, too: whoever changes its line locks this row first, and may stop to think.
 CREATE TABLE IF NOT EXISTS {gates} (
     name VARBINARY(255) NOT NULL,
     PRIMARY KEY (name)
