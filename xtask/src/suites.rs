@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::workspace::Workspace;
 
 /// So many run at a time: they mostly wait, for leases to end and for servers to come back.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 2;
 /// One that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// How often they are looked at.

@@ -7,7 +7,7 @@ use lockhouse_core::{Kind, Owner, Release};
 use crate::stage::Stage;
 use crate::task::spawn;
 
-const SHORT: Duration = Duration::from_millis(100);
+const SHORT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn without_an_owner_the_second_lock_is_refused(stage: Stage) {
     let locks = stage.client().await;

@@ -22,7 +22,7 @@ pub(crate) async fn no_patience_returns_at_once(stage: Stage) {
 pub(crate) async fn a_wait_is_neither_early_nor_late(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let _guard = stage.mutex(&a, "x").lock().await.unwrap();
-    let wait = Duration::from_millis(200);
+    let wait = Duration::from_millis(400);
     let mut shortest = Duration::MAX;
     for _ in 0..5 {
         let started = Clock::Boot.now();
@@ -33,7 +33,7 @@ pub(crate) async fn a_wait_is_neither_early_nor_late(stage: Stage) {
         shortest = shortest.min(waited);
     }
     // The machine may be busy with other tests, but not every time.
-    assert!(shortest <= Duration::from_millis(500), "late: {shortest:?} at best");
+    assert!(shortest <= wait + Duration::from_millis(300), "late: {shortest:?} at best");
     stage.until_waiting(&a, "x", 0).await;
 }
 
