@@ -11,7 +11,6 @@ mod line;
 mod pool;
 mod schema;
 mod settings;
-mod sole;
 mod statement;
 mod store;
 mod survey;

@@ -25,8 +25,6 @@ const RESTED: Duration = Duration::from_millis(250);
 const PING: Duration = Duration::from_millis(500);
 /// Which of two transactions that wait for each other is ended is up to the server: one of them gets through.
 const DEADLOCKS: u32 = 10;
-/// Whoever takes a lock asks for the server's time, too, when nobody has for this long.
-const TIMELESS: Duration = Duration::from_secs(1);
 
 /// The connections of one side of a client.
 pub(crate) struct Pool {
@@ -35,12 +33,10 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Idle>>,
     /// One for each connection that is in use.
     connections: Arc<Semaphore>,
-    /// One less, for requests that may have to wait for the gate of a lock: they must not keep a release waiting.
+    /// One less, for requests that may have to wait for the row of a lock: they must not keep a release waiting.
     waits: Arc<Semaphore>,
     /// What both sides of the client know of the server's clock.
     pub(crate) clock: Arc<ClockWatch>,
-    /// When this side last learned the server's time.
-    told_time: Mutex<Option<Moment>>,
 }
 
 struct Idle {
@@ -52,8 +48,7 @@ impl Pool {
     /// At most so many connections to a server, of which none is made yet.
     pub(crate) fn new(options: Opts, server: String, most: usize, clock: Arc<ClockWatch>) -> Self {
         let (connections, waits) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most.max(2) - 1)));
-        let (idle, told_time) = Default::default();
-        Self { options, server, idle, connections, waits, clock, told_time }
+        Self { options, server, idle: Mutex::default(), connections, waits, clock }
     }
 
     /// Carries a request out within a time limit, and again when the server ended it in favour of another.
@@ -128,10 +123,6 @@ impl Pool {
         }
     }
 
-    fn told_time(&self) -> MutexGuard<'_, Option<Moment>> {
-        self.told_time.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,7 +146,7 @@ pub(crate) trait Request: Sync {
     /// What comes back.
     type Answer: Send;
 
-    /// Whether it may have to wait for the gate of a lock.
+    /// Whether it may have to wait for the row of a lock.
     const WAITS: bool = false;
 
     /// Carries it out on a connection that nobody else uses. An error ends the connection.
@@ -194,13 +185,7 @@ impl Session<'_> {
     /// Takes note of the server's time, which is in a column of the answer to what was sent last.
     pub(crate) fn learn_time(&self, row: &Row, at: usize) -> Result<(), Fault> {
         self.pool.clock.observe("", column(row, at)?, self.sent);
-        *self.pool.told_time() = Some(self.sent);
         Ok(())
-    }
-
-    /// Whether it is time to learn it again.
-    pub(crate) fn wants_time(&self) -> bool {
-        self.pool.told_time().is_none_or(|told| Clock::Boot.now().since(told) > TIMELESS)
     }
 
     fn give_back(mut self) {
@@ -215,8 +200,6 @@ impl Session<'_> {
 pub(crate) struct Set {
     /// How many rows it changed.
     pub(crate) changed: u64,
-    /// What it gave to `LAST_INSERT_ID`.
-    pub(crate) number: Option<u64>,
     /// The rows it found.
     pub(crate) rows: Vec<Row>,
 }
@@ -226,9 +209,9 @@ pub(crate) async fn ask(connection: &mut Conn, text: &str) -> mysql_async::Resul
     let mut sets = Vec::new();
     let mut result = connection.query_iter(text).await?;
     while result.columns().is_some() {
-        let (changed, number) = (result.affected_rows(), result.last_insert_id());
+        let changed = result.affected_rows();
         let rows = result.collect().await?;
-        sets.push(Set { changed, number, rows });
+        sets.push(Set { changed, rows });
     }
     // The driver keeps the error of any statement but the first for whoever asks for the next row.
     result.next().await?;
