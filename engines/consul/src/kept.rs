@@ -334,4 +334,31 @@ mod tests {
         kept.parted(&claim.id);
         assert!(kept.spot(&claim.id).is_none());
     }
+
+    #[test]
+    fn who_stood_in_the_locks_own_key_for_a_moment_is_not_waited_for() {
+        let (kept, session) = (Kept::default(), Arc::from("a session"));
+        let claim = Claim::on(Name::new("a").unwrap(), Owner::new("me"), Duration::from_secs(60));
+        kept.enter(&claim, &session, "once".into());
+        let seen = Stored {
+            key: "a/.lock".into(),
+            sole: true,
+            segment: "once".into(),
+            id: claim.id.public(),
+            weight: 1,
+            capacity: 1,
+            evicted: crate::stored::Evicted::No,
+            owner: "me".into(),
+            note: None,
+            made: 7,
+            written: 7,
+        };
+        assert!(kept.leaving(&claim.name, &seen).is_none(), "it found others in line, and gives the lock back");
+        kept.holds_alone(&claim, 7);
+        let mut leaving = kept.leaving(&claim.name, &seen).expect("it holds the lock");
+        assert!(!leaving.has_changed().unwrap());
+        kept.displaced(&claim.id);
+        assert!(leaving.has_changed().unwrap(), "whoever waits for it looks again");
+        leaving.mark_unchanged();
+    }
 }
