@@ -174,11 +174,6 @@ impl Kept {
         self.change(id, |spot| spot.behind = Some(Behind::Gone));
     }
 
-    /// The claim's key is not there any more. It may be made again, behind those who waited for it.
-    pub(crate) fn displaced(&self, id: &ClaimId) {
-        self.leave_for_now(id);
-    }
-
     /// The lock's own key is being given back, or was.
     pub(crate) fn returns(&self, id: &ClaimId, index: Option<u64>) {
         self.change(id, |spot| spot.returning = index);
@@ -234,8 +229,8 @@ impl Kept {
         }
     }
 
-    /// A claim is out of its line, and a request of its own may put it back: whoever withdraws it will do so again.
-    pub(crate) fn leave_for_now(&self, id: &ClaimId) {
+    /// A claim is not in its line any more, and may be again: behind those who waited for it.
+    pub(crate) fn displaced(&self, id: &ClaimId) {
         if let Some(entry) = self.inner().claims.get_mut(id) {
             (entry.spot.placed, entry.spot.held, entry.spot.behind) = (None, None, None);
             entry.leaving.send_replace(());

@@ -30,7 +30,7 @@ impl Side {
             (_, 0) => self.kept.parted(&claim.id),
             // It was carried out: there is no other that could have made the claim.
             (true, 1) if spot.placed.is_none() => self.kept.parted(&claim.id),
-            (true, _) => self.kept.leave_for_now(&claim.id),
+            (true, _) => self.kept.displaced(&claim.id),
             (false, _) => {}
         }
         Ok(if there { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
