@@ -14,6 +14,8 @@ use crate::wire::Wire;
 
 /// What a machine that is busy with other tests may add to anything.
 pub(crate) const BUSY_MACHINE: Duration = Duration::from_secs(1);
+/// Far less than an enduring lease: what is gone by then was taken out.
+pub(crate) const SOON: Duration = Duration::from_secs(5);
 /// What is waited for and must come is given up after this.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 

@@ -11,13 +11,11 @@ use lockhouse_core::{Locks, Result};
 use crate::eventually::eventually;
 use crate::gate::{Gate, Mode, Verb};
 use crate::polled::{dropped_after_every_poll, polled};
-use crate::stage::{LONG, Stage};
+use crate::stage::{LONG, SOON, Stage};
 use crate::task::spawn;
 
 /// So long that it is not what ends anything.
 const LEASE: Duration = Duration::from_secs(60);
-/// Far less than that: what is gone by then was taken out.
-const SOON: Duration = Duration::from_secs(5);
 
 /// How an answer or a request is delayed, so that there is something to interrupt on every engine.
 const DELAYS: [Mode; 3] = [Mode::Pass, Mode::Late(DELAY), Mode::Straggle(DELAY)];

@@ -6,7 +6,7 @@ use lockhouse_core::{Clock, Happened, Kind, Patience, Release, Renewal, Standing
 
 use crate::eventually::eventually;
 use crate::gate::{Mode, Verb};
-use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::stage::{BUSY_MACHINE, LONG, SOON, Stage};
 use crate::task::spawn;
 use crate::wire::Cut;
 
@@ -119,7 +119,7 @@ pub(crate) async fn a_release_takes_out_what_is_still_on_its_way(stage: Stage) {
     assert_eq!(guard.release().await.unwrap(), Release::Freed);
     // The first request arrives when everything is over.
     tokio::time::sleep(delay).await;
-    stage.nothing_left(&b, BUSY_MACHINE).await;
+    stage.nothing_left(&b, SOON).await;
 }
 
 pub(crate) async fn renewal_never_outlives_release(stage: Stage) {
@@ -147,13 +147,13 @@ pub(crate) async fn a_renewal_never_revives_what_was_released(stage: Stage) {
 pub(crate) async fn a_dropped_guard_releases(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     drop(stage.enduring(&a, "x").lock().await.unwrap());
-    stage.nothing_left(&b, BUSY_MACHINE).await;
+    stage.nothing_left(&b, SOON).await;
     // Also when the client goes with it.
     let guard = stage.enduring(&a, "x").lock().await.unwrap();
     drop(a);
     guard.check().expect("a guard keeps its client");
     drop(guard);
-    stage.nothing_left(&b, BUSY_MACHINE).await;
+    stage.nothing_left(&b, SOON).await;
 }
 
 pub(crate) async fn closing_a_client_gives_everything_back(stage: Stage) {

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::gate::{Mode, Verb};
 use crate::inside::Inside;
-use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::stage::{BUSY_MACHINE, LONG, SOON, Stage};
 use crate::task::spawn;
 
 pub(crate) async fn all_are_taken_and_given_back(stage: Stage) {
@@ -53,7 +53,7 @@ pub(crate) async fn an_error_at_any_gives_back_the_rest(stage: Stage) {
     gate.set(Verb::Claim, Mode::Fail);
     let error = taking.await.unwrap().expect_err("the third cannot be asked for");
     assert_eq!(error.kind(), Kind::Unreachable, "{error}");
-    stage.nothing_left(&b, BUSY_MACHINE).await;
+    stage.nothing_left(&b, SOON).await;
 }
 
 pub(crate) async fn opposite_orders_never_deadlock(stage: Stage) {

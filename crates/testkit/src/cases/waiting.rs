@@ -6,7 +6,7 @@ use lockhouse_core::{Clock, Happened, Kind};
 
 use crate::eventually::eventually;
 use crate::gate::{Mode, Verb};
-use crate::stage::{BUSY_MACHINE, LONG, Stage};
+use crate::stage::{BUSY_MACHINE, LONG, SOON, Stage};
 use crate::task::spawn;
 
 pub(crate) async fn no_patience_returns_at_once(stage: Stage) {
@@ -143,6 +143,6 @@ pub(crate) async fn a_panic_frees_the_lock(stage: Stage) {
         std::panic::resume_unwind(Box::new("a panic of the user's"));
     });
     assert!(panicked.await.unwrap_err().is_panic());
-    stage.nothing_left(&b, BUSY_MACHINE).await;
+    stage.nothing_left(&b, SOON).await;
     assert!(stage.enduring(&b, "x").try_lock().await.unwrap().is_some());
 }
