@@ -162,10 +162,17 @@ impl Stage {
         self.line(locks, name).await.map_or((0, 0), |line| (line.holders().count(), line.waiters().count()))
     }
 
-    /// Waits until so many wait in line.
-    pub async fn until_waiting(&self, locks: &Locks, name: &str, waiters: usize) {
-        let what = format!("{waiters} wait for {name}");
-        eventually(LONG, &what, async || self.count(locks, name).await.1 == waiters).await;
+    /// Waits until so many wait in line, and shows it: a quorum's members need not all know of them already, so that the
+    /// next look may show fewer.
+    pub async fn until_waiting(&self, locks: &Locks, name: &str, waiters: usize) -> Line {
+        let (what, mut seen) = (format!("{waiters} wait for {name}"), None);
+        eventually(LONG, &what, async || {
+            let line = self.line(locks, name).await;
+            seen = line.filter(|line| line.waiters().count() == waiters);
+            seen.is_some()
+        })
+        .await;
+        seen.expect("it was seen")
     }
 
     /// Nothing of this case's is held or queued, at the latest after that time.

@@ -197,8 +197,7 @@ pub(crate) async fn a_waiter_is_kept_in_line(stage: Stage) {
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
     let waiter = spawn(async move { mutex.lock().await });
-    stage.until_waiting(&a, "x", 1).await;
-    let place = stage.line(&a, "x").await.expect("held").places[1].id;
+    let place = stage.until_waiting(&a, "x", 1).await.places[1].id;
     tokio::time::sleep(stage.ttl() * 2).await;
     let line = stage.line(&a, "x").await.expect("held");
     assert_eq!(line.places.iter().map(|place| place.id).nth(1), Some(place), "it lost its place: {line:?}");

@@ -155,8 +155,7 @@ pub(crate) async fn an_evicted_holder_is_told_before_anybody_gets_in(stage: Stag
         let guard = mutex.lock().await.unwrap();
         (Clock::Boot.now(), guard)
     });
-    stage.until_waiting(&b, "x", 1).await;
-    let place = stage.line(&b, "x").await.expect("held").places[0].id;
+    let place = stage.until_waiting(&b, "x", 1).await.places[0].id;
     assert!(b.evict(stage.name("x"), place).await.unwrap(), "there is such a claim");
     tokio::time::timeout(stage.ttl() + BUSY_MACHINE, guard.lost()).await.expect("told by its next renewal");
     let told = Clock::Boot.now();
@@ -183,8 +182,7 @@ pub(crate) async fn an_evicted_waiter_is_told(stage: Stage) {
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
     let waiter = spawn(async move { mutex.lock().await });
-    stage.until_waiting(&a, "x", 1).await;
-    let place = stage.line(&a, "x").await.expect("held").places[1].id;
+    let place = stage.until_waiting(&a, "x", 1).await.places[1].id;
     assert!(a.evict(stage.name("x"), place).await.unwrap(), "there is such a claim");
     let told = tokio::time::timeout(stage.ttl() + BUSY_MACHINE, waiter).await.expect("told").unwrap();
     assert_eq!(told.unwrap_err().kind(), Kind::Evicted);
@@ -199,8 +197,7 @@ pub(crate) async fn an_evicted_waiter_is_told_although_its_wake_up_is_lost(stage
     let guard = stage.mutex(&a, "x").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x");
     let waiter = spawn(async move { mutex.lock().await });
-    stage.until_waiting(&a, "x", 1).await;
-    let place = stage.line(&a, "x").await.expect("held").places[1].id;
+    let place = stage.until_waiting(&a, "x", 1).await.places[1].id;
     assert!(a.evict(stage.name("x"), place).await.unwrap(), "there is such a claim");
     let told = tokio::time::timeout(stage.ttl() + BUSY_MACHINE, waiter).await;
     assert_eq!(told.expect("told").unwrap().unwrap_err().kind(), Kind::Evicted);

@@ -136,8 +136,7 @@ pub(crate) async fn a_survey_shows_who_holds_and_who_waits(stage: Stage) {
         stage.mutex(&a, "x").owner(&alice).note("the nightly report; 'quoted', \u{1f512}").lock().await.unwrap();
     let mutex = stage.mutex(&b, "x").note("next");
     let waiter = spawn(async move { mutex.lock().await });
-    stage.until_waiting(&a, "x", 1).await;
-    let line = stage.line(&b, "x").await.expect("held");
+    let line = stage.until_waiting(&b, "x", 1).await;
     assert_eq!((line.capacity, line.places.len()), (1, 2));
     let (holder, next) = (&line.places[0], &line.places[1]);
     assert_eq!((holder.owner.as_str(), holder.token), ("alice@web-1", Some(guard.token())));
