@@ -162,8 +162,8 @@ impl Stage {
         self.line(locks, name).await.map_or((0, 0), |line| (line.holders().count(), line.waiters().count()))
     }
 
-    /// Waits until so many wait in line, and shows it: a quorum's members need not all know of them already, so that the
-    /// next look may show fewer.
+    /// Waits until so many wait in line, and shows it: a quorum's members need not all know of them already, so that
+    /// the next look may show fewer.
     pub async fn until_waiting(&self, locks: &Locks, name: &str, waiters: usize) -> Line {
         let (what, mut seen) = (format!("{waiters} wait for {name}"), None);
         eventually(LONG, &what, async || {

@@ -1,12 +1,13 @@
 //! The verbs about claims.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Patience, PublicId, Renewal, Standing, Withdrawal};
 
 use crate::error::Fault;
-use crate::line::{HOLDS, Line, Numbers, OUT, Own, WAITS, WINDOW, id, turn};
+use crate::line::{HOLDS, Line, Numbers, OUT, Own, WAITS, WINDOW, agree, id, turn};
 use crate::pool::{Request, Session, column, set};
+use crate::sole::Sole;
 use crate::statement::{Batch, Tables, Value, sql};
 
 /// The longest owner that is stored, in characters.
@@ -39,44 +40,74 @@ impl Request for Claiming<'_> {
 }
 
 impl Claiming<'_> {
-    /// Takes a lock that nobody has. `None` when somebody is there.
+    /// Takes a lock that nobody has. `None` when somebody is there, or the lock's row is not.
     async fn take(&self, session: &mut Session<'_>) -> Result<Option<u64>, Fault> {
-        let take = self.tables.write(sql!("take"), &self.values(&[]));
-        for _ in 0..2 {
-            let sets = session.write(&take).await?;
-            let newest = set(&sets, 5)?.rows.first().ok_or_else(|| Fault::Answer("no newest number".into()))?;
-            session.learn_time(newest, 1)?;
-            match column(newest, 0)? {
-                Some(newest) if set(&sets, 3)?.changed == 1 => {
-                    return Ok(Some(Numbers::new(newest).next(self.claim.floor)));
-                }
-                Some(_) => return Ok(None),
-                None => self.create_lock(session).await?,
-            }
+        let mut take = self.tables.write(sql!("take"), &self.values(&[]));
+        let asks = session.wants_time();
+        if asks {
+            take.push_str(sql!("time"));
         }
-        Ok(None)
+        let sets = session.write(&take).await?;
+        if asks && let Some(time) = set(&sets, 1)?.rows.first() {
+            session.learn_time(time, 0)?;
+        }
+        let taken = set(&sets, 0)?;
+        Ok(taken.number.filter(|_| taken.changed == 1))
     }
 
     async fn create_lock(&self, session: &mut Session<'_>) -> Result<(), Fault> {
-        let name = [("name", Value::name(&self.claim.name))];
-        session.write(&self.tables.write(sql!("create_lock"), &name)).await.map(drop)
+        let create = self.tables.write(sql!("create_lock"), &self.only(&[]));
+        session.write(&format!("ROLLBACK; {create}")).await.map(drop)
     }
 
-    /// Somebody is there: the line is looked at and decided upon here, while its row is ours.
+    /// Somebody is there: the line is looked at and decided upon here, while its gate is ours.
     async fn the_long_way(&self, session: &mut Session<'_>) -> Result<Result<Standing, Error>, Fault> {
-        let Self { tables, claim, .. } = self;
-        let lock = tables.write(sql!("lock"), &self.values(&[]));
-        let look = tables.write(sql!("look"), &self.values(&[("window", Value::number(WINDOW as u64))]));
-        let mut sets = session.look(&format!("{lock}{look}")).await?;
-        if set(&sets, 1)?.rows.is_empty() {
-            session.look("ROLLBACK").await?;
-            self.create_lock(session).await?;
-            sets = session.look(&format!("{lock}{look}")).await?;
+        if self.claim.patience == Patience::None
+            && let Some(answer) = self.peek(session).await?
+        {
+            return Ok(answer);
         }
-        let newest = set(&sets, 1)?.rows.first().ok_or_else(|| Fault::Answer("the lock's row is gone".into()))?;
-        session.learn_time(newest, 1)?;
-        let mut numbers = Numbers::new(column(newest, 0)?);
-        let mut line = Line::read(&sets, 2)?;
+        let [crowd, lock] = [sql!("crowd"), sql!("lock")].map(|part| self.tables.write(part, &self.only(&[])));
+        let look = self.tables.write(sql!("look"), &self.values(&[("window", Value::number(WINDOW as u64))]));
+        loop {
+            let sets = session.look(&format!("{crowd}{lock}{look}")).await?;
+            let (gate, row) = (set(&sets, 6)?.rows.first(), set(&sets, 7)?.rows.first());
+            match row.filter(|_| gate.is_some()) {
+                None => self.create_lock(session).await?,
+                Some(row) => {
+                    session.learn_time(row, 1)?;
+                    if column(row, 2)? {
+                        let (line, numbers) = (Line::read(&sets, 8)?, Numbers::new(column(row, 0)?));
+                        return self.put_in_order(session, line, numbers, &look).await;
+                    }
+                    // Somebody took the lock alone just before the gate was ours.
+                    session.look("ROLLBACK").await?;
+                }
+            }
+            if !self.in_line
+                && let Some(token) = self.take(session).await?
+            {
+                return Ok(Ok(Standing::Granted { token }));
+            }
+        }
+    }
+
+    /// What a claim hears that would not wait, when another has the lock alone. It disturbs nobody.
+    async fn peek(&self, session: &mut Session<'_>) -> Result<Option<Result<Standing, Error>>, Fault> {
+        let sets = session.look(&self.tables.write(sql!("peek"), &self.only(&[]))).await?;
+        let sole = set(&sets, 0)?.rows.first().map(Sole::read).transpose()?;
+        Ok(sole.and_then(|sole| sole.turns_away(self.claim)))
+    }
+
+    /// Removes who is over and lets in who is next, and then decides about the claim.
+    async fn put_in_order(
+        &self,
+        session: &mut Session<'_>,
+        mut line: Line,
+        mut numbers: Numbers,
+        look: &str,
+    ) -> Result<Result<Standing, Error>, Fault> {
+        let Self { tables, claim, .. } = self;
         let mut todo = Batch::default();
         loop {
             if line.expired > 0 {
@@ -92,7 +123,7 @@ impl Claiming<'_> {
             }
             // What was done so far is part of what is looked at next.
             let Batch { text, statements } = std::mem::take(&mut todo);
-            sets = session.look(&format!("{text}{look}")).await?;
+            let sets = session.look(&format!("{text}{look}")).await?;
             line = Line::read(&sets, statements)?;
         }
         self.decide(session, line, numbers, todo).await
@@ -107,7 +138,7 @@ impl Claiming<'_> {
         mut todo: Batch,
     ) -> Result<Result<Standing, Error>, Fault> {
         let Self { tables, claim, .. } = self;
-        let own = line.own.as_ref();
+        let (own, mut alone) = (line.own.as_ref(), None);
         let placed = match own {
             Some(own) if own.lives => self.again(own, &mut numbers, &mut todo),
             _ => {
@@ -115,19 +146,26 @@ impl Claiming<'_> {
                     // It is out of the line, and whoever was behind it comes first.
                     todo.push(tables.write(sql!("remove"), &self.values(&[])));
                 }
+                alone = line.is_deserted().then_some(todo.statements);
                 line.agrees(claim).map(|()| self.join(&line, &mut numbers, &mut todo))
             }
         };
         if let Some(newest) = numbers.changed() {
             todo.push(tables.write(sql!("count"), &self.values(&[("newest", Value::number(newest))])));
         }
+        todo.push("COMMIT;".into());
         let ahead_at = todo.statements;
         if let Ok(Placed::Queued { turn, arrived }) = placed {
+            // Counting may take some time, and the gate is open by then.
             let place = [("turn", Value::number(turn)), ("arrived", Value::number(arrived))];
             todo.push(tables.write(sql!("ahead"), &self.only(&place)));
         }
-        todo.push("COMMIT".into());
         let sets = session.write(&todo.text).await?;
+        if let (Some(at), Ok(Placed::Granted(_))) = (alone, &placed)
+            && set(&sets, at)?.changed != 1
+        {
+            return Err(Fault::Answer("the lock's row was removed while it was taken".into()));
+        }
         Ok(match placed {
             Err(error) => Err(error),
             Ok(Placed::Granted(token)) => Ok(Standing::Granted { token }),
@@ -146,11 +184,7 @@ impl Claiming<'_> {
         if own.state == OUT {
             return Ok(Placed::Refused);
         }
-        if own.capacity != claim.capacity {
-            let what = format!("the name is in use with capacity {}, not {}", own.capacity, claim.capacity);
-            let help = "use one kind of lock, and one number of permits, for a name";
-            return Err(Error::new(Kind::Conflict, what).help(help));
-        }
+        agree(own.capacity, claim)?;
         if claim.weight > own.weight {
             let what = format!("the claim weighs {}, and cannot be raised to {}", own.weight, claim.weight);
             return Err(Error::new(Kind::Invalid, what).help("there is no upgrade: release, then lock anew"));
@@ -184,7 +218,8 @@ impl Claiming<'_> {
             ("arrived", Value::number(arrived)),
             ("token", Value::maybe(token)),
         ]);
-        todo.push(self.tables.write(sql!("join"), &values));
+        let join = if line.is_deserted() { sql!("alone") } else { sql!("join") };
+        todo.push(self.tables.write(join, &values));
         placed
     }
 
@@ -240,9 +275,12 @@ impl Request for Withdrawing<'_> {
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Withdrawal, Fault> {
         let key = [("id", Value::id(&self.claim.id)), ("name", Value::name(&self.claim.name))];
-        let sets = session.write(&self.tables.write(sql!("withdraw"), &key)).await?;
-        if set(&sets, 0)?.changed == 1 {
-            return Ok(Withdrawal::Withdrawn);
+        // A claim only ever moves from its lock's row into the line, so whoever looks there second misses none.
+        for place in [sql!("give_back"), sql!("withdraw")] {
+            let sets = session.write(&self.tables.write(place, &key)).await?;
+            if set(&sets, 0)?.changed == 1 {
+                return Ok(Withdrawal::Withdrawn);
+            }
         }
         // Its lease is over: the row goes, but it was out of the line already.
         session.write(&self.tables.write(sql!("remove"), &key)).await?;
@@ -261,7 +299,6 @@ impl Request for Renewing<'_> {
     type Answer = Vec<Renewal>;
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Vec<Renewal>, Fault> {
-        let mut text = String::from("START TRANSACTION; ");
         // Claims with the same lease are one statement, and most have the same.
         let mut kinds: Vec<(&Claim, Vec<&Claim>)> = Vec::new();
         for claim in self.claims {
@@ -270,19 +307,31 @@ impl Request for Renewing<'_> {
                 None => kinds.push((claim, vec![claim])),
             }
         }
+        let mut text = self.tables.write(sql!("renewing"), &[]);
         for (like, claims) in &kinds {
+            let names = Value::list(claims.iter().map(|claim| Value::name(&claim.name)));
             let ids = Value::list(claims.iter().map(|claim| Value::id(&claim.id)));
-            let values = [("ids", ids), ("ttl", Value::lease(like)), ("lingers", Value::flag(like.lingers))];
+            // A variable has no type of its own.
+            let now = Value::expression("CAST(@lockhouse_now AS DATETIME(6))");
+            let (ttl, lingers) = (Value::lease(like), Value::flag(like.lingers));
+            let values = [("names", names), ("ids", ids), ("now", now), ("ttl", ttl), ("lingers", lingers)];
             text.push_str(&self.tables.write(sql!("renew"), &values));
         }
-        let ids = Value::list(self.claims.iter().map(|claim| Value::id(&claim.id)));
-        text.push_str(&self.tables.write(sql!("renewed"), &[("ids", ids)]));
         text.push_str("COMMIT");
         let sets = session.write(&text).await?;
-        let honoured = &set(&sets, 1 + kinds.len())?.rows;
-        honoured.first().map_or(Ok(()), |row| session.learn_time(row, 1))?;
-        let honoured: HashSet<ClaimId> = honoured.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?;
-        let renewal = |claim: &Claim| if honoured.contains(&claim.id) { Renewal::Renewed } else { Renewal::Gone };
+        let time = set(&sets, 2)?.rows.first().ok_or_else(|| Fault::Answer("it does not say when".into()))?;
+        session.learn_time(time, 0)?;
+        let mut honoured: HashMap<ClaimId, bool> = HashMap::new();
+        for kind in 0..kinds.len() {
+            for row in &set(&sets, 6 + 4 * kind)?.rows {
+                honoured.insert(id(row, 0)?, column(row, 1)?);
+            }
+        }
+        let renewal = |claim: &Claim| match honoured.get(&claim.id) {
+            Some(true) => Renewal::Renewed,
+            Some(false) => Renewal::Unknown,
+            None => Renewal::Gone,
+        };
         Ok(self.claims.iter().map(renewal).collect())
     }
 }
@@ -302,13 +351,12 @@ impl Request for Evicting<'_> {
         let (first, last) = ids(self.claim);
         let key = [("name", Value::name(self.name)), ("first", Value::id(&first)), ("last", Value::id(&last))];
         let sets = session.write(&self.tables.write(sql!("evict"), &key)).await?;
-        if set(&sets, 0)?.changed > 0 {
+        if set(&sets, 0)?.changed + set(&sets, 1)?.changed > 0 {
             return Ok(true);
         }
         // A holder that was evicted before is not changed, and is there all the same.
         let sets = session.look(&self.tables.write(sql!("evicted"), &key)).await?;
-        let count: u64 = set(&sets, 0)?.rows.first().map_or(Ok(0), |row| column(row, 0))?;
-        Ok(count > 0)
+        set(&sets, 0)?.rows.first().map_or(Ok(false), |row| column(row, 0))
     }
 }
 

@@ -11,6 +11,7 @@ mod line;
 mod pool;
 mod schema;
 mod settings;
+mod sole;
 mod statement;
 mod store;
 mod survey;

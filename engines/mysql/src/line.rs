@@ -1,4 +1,4 @@
-//! The line of one name in a transaction that has its row: who holds, who is next, who is let in, who is gone.
+//! The line of one name in a transaction that has its gate: who holds, who is next, who is let in, who is gone.
 
 use lockhouse_core::line::Room;
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Patience};
@@ -16,7 +16,7 @@ pub(crate) const WAITS: u8 = 1;
 pub(crate) const OUT: u8 = 2;
 
 /// So many waiters are looked at in one go.
-pub(crate) const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 16;
 
 /// The claim that asks, as it is stored.
 #[derive(Debug, Clone)]
@@ -63,6 +63,8 @@ pub(crate) struct Line {
     pub(crate) expired: u64,
     capacity: Option<u32>,
     waiters: Vec<Waiter>,
+    /// Somebody was taken out of it who may not know yet.
+    remembers: bool,
     /// There may be more waiters than were looked at.
     more: bool,
 }
@@ -79,6 +81,7 @@ impl Line {
             held: column(held, 1)?,
             capacity: column(held, 2)?,
             expired: column(held, 3)?,
+            remembers: set(sets, at + 3)?.rows.first().map_or(Ok(true), |row| column(row, 0))?,
             more: waiters.len() == WINDOW,
             waiters,
         })
@@ -136,15 +139,22 @@ impl Line {
     /// Claims of one name must say the same capacity.
     pub(crate) fn agrees(&self, claim: &Claim) -> Result<(), Error> {
         let in_use = self.capacity.or(self.waiters.iter().find(|waiter| waiter.lives).map(|waiter| waiter.capacity));
-        match in_use {
-            Some(capacity) if capacity != claim.capacity => {
-                let what = format!("the name is in use with capacity {capacity}, not {}", claim.capacity);
-                let help = "use one kind of lock, and one number of permits, for a name";
-                Err(Error::new(Kind::Conflict, what).help(help))
-            }
-            _ => Ok(()),
-        }
+        in_use.map_or(Ok(()), |capacity| agree(capacity, claim))
     }
+
+    /// Whether nobody is left, but for the claim that asks.
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.holders == 0 && self.waiters.is_empty() && !self.remembers
+    }
+}
+
+/// Whether a claim says the capacity with which its name is in use.
+pub(crate) fn agree(in_use: u32, claim: &Claim) -> Result<(), Error> {
+    if in_use == claim.capacity {
+        return Ok(());
+    }
+    let what = format!("the name is in use with capacity {in_use}, not {}", claim.capacity);
+    Err(Error::new(Kind::Conflict, what).help("use one kind of lock, and one number of permits, for a name"))
 }
 
 /// The order in line, ascending: the higher the priority, the sooner.

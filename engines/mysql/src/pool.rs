@@ -25,30 +25,43 @@ const RESTED: Duration = Duration::from_millis(250);
 const PING: Duration = Duration::from_millis(500);
 /// Which of two transactions that wait for each other is ended is up to the server: one of them gets through.
 const DEADLOCKS: u32 = 10;
+/// Whoever takes a lock asks for the server's time, too, when nobody has for this long.
+const TIMELESS: Duration = Duration::from_secs(1);
 
 /// The connections of one side of a client.
 pub(crate) struct Pool {
     options: Opts,
     server: String,
     idle: Mutex<Vec<Idle>>,
-    /// One for each connection that is in use.
+    /// One for each request that has a connection, or is about to.
+    uses: Arc<Semaphore>,
+    /// One for each connection, until it is closed.
     connections: Arc<Semaphore>,
-    /// One less, for requests that may have to wait for the row of a lock: they must not keep a release waiting.
+    /// One less, for requests that may have to wait for the gate of a lock: they must not keep a release waiting.
     waits: Arc<Semaphore>,
     /// What both sides of the client know of the server's clock.
     pub(crate) clock: Arc<ClockWatch>,
+    /// When this side last learned the server's time.
+    told_time: Mutex<Option<Moment>>,
 }
 
 struct Idle {
-    connection: Conn,
+    connection: Counted,
     since: Moment,
+}
+
+/// A connection, and that it is one of so many.
+struct Counted {
+    connection: Conn,
+    counted: OwnedSemaphorePermit,
 }
 
 impl Pool {
     /// At most so many connections to a server, of which none is made yet.
     pub(crate) fn new(options: Opts, server: String, most: usize, clock: Arc<ClockWatch>) -> Self {
-        let (connections, waits) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most.max(2) - 1)));
-        Self { options, server, idle: Mutex::default(), connections, waits, clock }
+        let [uses, connections, waits] = [most, most, most.max(2) - 1].map(|some| Arc::new(Semaphore::new(some)));
+        let (idle, told_time) = Default::default();
+        Self { options, server, idle, uses, connections, waits, clock, told_time }
     }
 
     /// Carries a request out within a time limit, and again when the server ended it in favour of another.
@@ -95,32 +108,36 @@ impl Pool {
     async fn session<'a>(&'a self, waits: bool, final_word: &'a AtomicBool) -> Result<Session<'a>, Fault> {
         let permit = async |of: &Arc<Semaphore>| Arc::clone(of).acquire_owned().await.expect("it is never closed");
         let wait = if waits { Some(permit(&self.waits).await) } else { None };
-        let permits = Permits { _wait: wait, _connection: permit(&self.connections).await };
-        let mut owned = Owned { connection: None, permits: Some(permits) };
+        let mut owned = Owned { connection: None, _wait: wait, _use: permit(&self.uses).await };
         while let Some((connection, rested)) = self.rested() {
             owned.connection = Some(connection);
             if !rested || owned.lives().await {
                 return Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER });
             }
-            if let Some(connection) = owned.connection.take() {
-                end(connection, None);
-            }
+            owned.end();
         }
-        owned.connection = Some(Conn::new(self.options.clone()).await.map_err(Fault::Connecting)?);
+        // All that is waited for here is the end of those that are being closed.
+        let counted = permit(&self.connections).await;
+        let connection = Conn::new(self.options.clone()).await.map_err(Fault::Connecting)?;
+        owned.connection = Some(Counted { connection, counted });
         Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER })
     }
 
     /// The connection that was used last, and whether that is long ago.
-    fn rested(&self) -> Option<(Conn, bool)> {
+    fn rested(&self) -> Option<(Counted, bool)> {
         let Idle { connection, since } = self.idle().pop()?;
         Some((connection, Clock::Boot.now().since(since) > RESTED))
     }
 
     /// Ends every connection that nobody uses: something happened that they may not have heard of.
     pub(crate) fn forget(&self) {
-        for Idle { connection, .. } in self.idle().drain(..) {
-            end(connection, None);
+        for Idle { connection: Counted { connection, counted }, .. } in self.idle().drain(..) {
+            end(connection, Some(counted));
         }
+    }
+
+    fn told_time(&self) -> MutexGuard<'_, Option<Moment>> {
+        self.told_time.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
@@ -146,7 +163,7 @@ pub(crate) trait Request: Sync {
     /// What comes back.
     type Answer: Send;
 
-    /// Whether it may have to wait for the row of a lock.
+    /// Whether it may have to wait for the gate of a lock.
     const WAITS: bool = false;
 
     /// Carries it out on a connection that nobody else uses. An error ends the connection.
@@ -179,13 +196,19 @@ impl Session<'_> {
             return Err(Fault::Answer("the connection was given back".into()));
         };
         self.sent = Clock::Boot.now();
-        ask(connection, text).await.map_err(|error| Fault::Asking { error, final_word })
+        ask(&mut connection.connection, text).await.map_err(|error| Fault::Asking { error, final_word })
     }
 
     /// Takes note of the server's time, which is in a column of the answer to what was sent last.
     pub(crate) fn learn_time(&self, row: &Row, at: usize) -> Result<(), Fault> {
         self.pool.clock.observe("", column(row, at)?, self.sent);
+        *self.pool.told_time() = Some(self.sent);
         Ok(())
+    }
+
+    /// Whether it is time to learn it again.
+    pub(crate) fn wants_time(&self) -> bool {
+        self.pool.told_time().is_none_or(|told| Clock::Boot.now().since(told) > TIMELESS)
     }
 
     fn give_back(mut self) {
@@ -200,6 +223,8 @@ impl Session<'_> {
 pub(crate) struct Set {
     /// How many rows it changed.
     pub(crate) changed: u64,
+    /// What it gave to `LAST_INSERT_ID`.
+    pub(crate) number: Option<u64>,
     /// The rows it found.
     pub(crate) rows: Vec<Row>,
 }
@@ -209,9 +234,9 @@ pub(crate) async fn ask(connection: &mut Conn, text: &str) -> mysql_async::Resul
     let mut sets = Vec::new();
     let mut result = connection.query_iter(text).await?;
     while result.columns().is_some() {
-        let changed = result.affected_rows();
+        let (changed, number) = (result.affected_rows(), result.last_insert_id());
         let rows = result.collect().await?;
-        sets.push(Set { changed, rows });
+        sets.push(Set { changed, number, rows });
     }
     // The driver keeps the error of any statement but the first for whoever asks for the next row.
     result.next().await?;
@@ -233,44 +258,43 @@ pub(crate) fn column<T: FromValue>(row: &Row, at: usize) -> Result<T, Fault> {
 
 /// A connection that ends with its owner, unless it is taken out.
 struct Owned {
-    connection: Option<Conn>,
-    permits: Option<Permits>,
-}
-
-/// The right to use a connection.
-pub(crate) struct Permits {
-    _connection: OwnedSemaphorePermit,
+    connection: Option<Counted>,
+    _use: OwnedSemaphorePermit,
     _wait: Option<OwnedSemaphorePermit>,
 }
 
 impl Owned {
     async fn lives(&mut self) -> bool {
         match &mut self.connection {
-            Some(connection) => matches!(timeout(PING, connection.ping()).await, Ok(Ok(()))),
+            Some(Counted { connection, .. }) => matches!(timeout(PING, connection.ping()).await, Ok(Ok(()))),
             None => false,
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(Counted { connection, counted }) = self.connection.take() {
+            end(connection, Some(counted));
         }
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            end(connection, self.permits.take());
-        }
+        self.end();
     }
 }
 
-/// Ends a connection at once. Nobody else gets its permits before it is closed.
+/// Ends a connection at once. It counts until it is closed.
 ///
 /// Dropped inside a runtime, the driver would leave a task behind that reads the answers still to come, for as long as
 /// they take: for ever, when the network is gone. Outside of one it closes the connection and no more.
-pub(crate) fn end(connection: Conn, permits: Option<Permits>) {
-    type Ended = (Conn, Option<Permits>);
+pub(crate) fn end(connection: Conn, counted: Option<OwnedSemaphorePermit>) {
+    type Ended = (Conn, Option<OwnedSemaphorePermit>);
     static ENDER: LazyLock<Mutex<Sender<Ended>>> = LazyLock::new(|| {
         let (sender, receiver) = channel();
         std::thread::spawn(move || receiver.iter().for_each(drop::<Ended>));
         Mutex::new(sender)
     });
     // It fails only if the thread is gone, and then the connection is dropped here.
-    let _ = ENDER.lock().unwrap_or_else(PoisonError::into_inner).send((connection, permits));
+    let _ = ENDER.lock().unwrap_or_else(PoisonError::into_inner).send((connection, counted));
 }

@@ -137,7 +137,7 @@ impl CheckingUp<'_> {
     /// those who may have it carried out.
     async fn missing_rights(&self, session: &mut Session<'_>) -> Result<Vec<String>, Fault> {
         let mut missing = Vec::new();
-        for table in ["{locks}", "{claims}", "{cells}"] {
+        for table in ["{locks}", "{gates}", "{claims}", "{cells}"] {
             for (right, statement) in [
                 ("SELECT", "SELECT * FROM {table}"),
                 ("INSERT", "INSERT INTO {table} SELECT * FROM {table}"),

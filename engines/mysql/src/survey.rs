@@ -1,5 +1,6 @@
 //! What people see of the lines.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lockhouse_core::{Line, Name, Place};
@@ -24,19 +25,20 @@ impl Request for Surveying<'_> {
         let prefix = self.prefix.as_bytes();
         let values = [("prefix", Value::bytes(prefix)), ("length", Value::number(prefix.len() as u64))];
         let sets = session.look(&self.tables.write(sql!("survey"), &values)).await?;
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: BTreeMap<Name, Line> = BTreeMap::new();
         // Holders come first, in the order of their tokens, then waiters in the order of their turn.
-        for row in &set(&sets, 0)?.rows {
+        for row in set(&sets, 0)?.rows.iter().chain(&set(&sets, 1)?.rows) {
             let name: Vec<u8> = column(row, 0)?;
             let name = String::from_utf8(name).ok().and_then(|name| Name::new(name).ok());
             let name = name.ok_or_else(|| Fault::Answer("a claim on something that is no name".into()))?;
-            let place = place(row)?;
-            match lines.last_mut() {
-                Some(line) if line.name == name => line.places.push(place),
-                _ => lines.push(Line { name, capacity: column(row, 4)?, places: vec![place] }),
+            let (place, capacity) = (place(row)?, column(row, 4)?);
+            let line = lines.entry(name.clone()).or_insert_with(|| Line { name, capacity, places: Vec::new() });
+            // It may have moved from its lock's row into the line between both looks.
+            if line.places.iter().all(|other| other.id != place.id) {
+                line.places.push(place);
             }
         }
-        Ok(lines)
+        Ok(lines.into_values().collect())
     }
 }
 

@@ -32,16 +32,18 @@ impl OneName for InTables {
 
     async fn expire(&self, claim: &Claim, _holds: bool) {
         let id = format!("{:032x}", u128::from_be_bytes(*claim.id.as_bytes()));
-        let past = format!("UPDATE lockhouse_claims SET lease_end = UTC_TIMESTAMP(6) WHERE id = x'{id}'");
-        tell(&shared(), &past).await;
+        for table in ["locks", "claims"] {
+            let past = format!("UPDATE lockhouse_{table} SET lease_end = UTC_TIMESTAMP(6) WHERE id = x'{id}'");
+            tell(&shared(), &past).await;
+        }
     }
 
     async fn left_over(&self) -> Vec<String> {
         // What is over lies there until somebody gets to it.
-        let left = "state < 2 AND lease_end > UTC_TIMESTAMP(6)";
-        let left = format!("SELECT COUNT(*) FROM lockhouse_claims WHERE name = '{}' AND {left}", self.name);
-        let left = number(&shared(), &left).await;
-        (0..left).map(|_| "a claim".to_owned()).collect()
+        let left = format!("name = '{}' AND lease_end > UTC_TIMESTAMP(6)", self.name);
+        let in_row = number(&shared(), &format!("SELECT COUNT(id) FROM lockhouse_locks WHERE {left}")).await;
+        let in_line = format!("SELECT COUNT(*) FROM lockhouse_claims WHERE {left} AND state < 2");
+        (0..in_row + number(&shared(), &in_line).await).map(|_| "a claim".to_owned()).collect()
     }
 }
 

@@ -5,10 +5,13 @@ mod servers;
 use std::slice::from_ref;
 use std::time::Duration;
 
-use lockhouse_core::{Claim, Connector, Happened, Kind, Locks, Renewal, Side, Standing, Write, Written};
+use lockhouse_core::{
+    Claim, Connector, Happened, Kind, Locks, Patience, Renewal, Side, Standing, Withdrawal, Write, Written,
+};
 use lockhouse_mysql::Mysql;
 use lockhouse_testkit::eventually;
-use servers::{Server, claim, client, number, shared, tables, tell};
+use mysql_async::prelude::Queryable;
+use servers::{Server, claim, client, number, plain, shared, tables, tell};
 use tokio::task::JoinSet;
 
 fn token(standing: Standing) -> u64 {
@@ -69,6 +72,80 @@ async fn a_lock_that_is_given_back_leaves_its_counter_alone() {
     assert_eq!(number(&address, &format!("SELECT COUNT(*) FROM {tables}_claims")).await, 0);
     assert_eq!(number(&address, &format!("SELECT newest FROM {tables}_locks")).await.cast_unsigned(), before);
     assert_eq!(token(client.front.claim(&second).await.unwrap()), before + 1);
+}
+
+#[tokio::test]
+async fn a_claim_stands_in_the_row_of_its_lock_until_others_join_and_again_when_they_have_left() {
+    let (address, tables) = (shared(), tables());
+    let client = client(&address, &tables).await;
+    let in_row = async || number(&address, &format!("SELECT COUNT(id) FROM {tables}_locks WHERE NOT crowded")).await;
+    let in_line = async || number(&address, &format!("SELECT COUNT(*) FROM {tables}_claims")).await;
+    let (first, second) = (claim("a"), claim("a"));
+    let granted = client.front.claim(&first).await.unwrap();
+    let impatient = Claim { patience: Patience::None, ..claim("a") };
+    assert_eq!(client.front.claim(&impatient).await.unwrap(), Standing::Refused);
+    assert_eq!((in_row().await, in_line().await), (1, 0), "who is refused moves nobody");
+    assert_eq!(client.front.claim(&second).await.unwrap(), Standing::Queued { ahead: 1 });
+    assert_eq!((in_row().await, in_line().await), (0, 2));
+    assert_eq!(client.keeper.renew(&[first.clone(), second.clone()]).await.unwrap(), [Renewal::Renewed; 2]);
+    assert_eq!(client.front.claim(&first).await.unwrap(), granted, "it is what it was");
+    for claim in [&first, &second] {
+        assert_eq!(client.front.withdraw(claim).await.unwrap(), Withdrawal::Withdrawn);
+    }
+    let third = claim("a");
+    assert!(token(client.front.claim(&third).await.unwrap()) > token(granted));
+    assert_eq!((in_row().await, in_line().await), (1, 0));
+    assert_eq!(client.front.withdraw(&third).await.unwrap(), Withdrawal::Withdrawn);
+    assert_eq!(client.front.withdraw(&third).await.unwrap(), Withdrawal::NotThere);
+    assert_eq!((in_row().await, in_line().await), (0, 0));
+}
+
+#[tokio::test]
+async fn a_client_that_stops_in_the_middle_keeps_nobody_from_renewing_and_giving_back() {
+    let (address, tables) = (shared(), tables());
+    let client = client(&address, &tables).await;
+    let (alone, holder, waiter) = (claim("a"), claim("b"), claim("b"));
+    token(client.front.claim(&alone).await.unwrap());
+    token(client.front.claim(&holder).await.unwrap());
+    client.front.claim(&waiter).await.unwrap();
+    let mut stopped = plain(&address).await;
+    let gates = format!("START TRANSACTION; SELECT 1 FROM {tables}_gates WHERE name IN ('a', 'b') FOR UPDATE");
+    stopped.query_drop(gates).await.unwrap();
+    let claims = [alone, holder, waiter];
+    let renewals = tokio::time::timeout(Duration::from_secs(2), client.keeper.renew(&claims)).await;
+    assert_eq!(renewals.expect("it waits for nobody").unwrap(), [Renewal::Renewed; 3]);
+    for claim in &claims {
+        let withdrawn = tokio::time::timeout(Duration::from_secs(2), client.front.withdraw(claim)).await;
+        assert_eq!(withdrawn.expect("it waits for nobody").unwrap(), Withdrawal::Withdrawn);
+    }
+    token(client.front.claim(&claim("a")).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_lock_whose_row_somebody_deleted_still_has_its_line() {
+    let (address, tables) = (shared(), tables());
+    let client = client(&address, &tables).await;
+    let (holder, waiter) = (claim("a"), claim("a"));
+    token(client.front.claim(&holder).await.unwrap());
+    client.front.claim(&waiter).await.unwrap();
+    tell(&address, &format!("DELETE FROM {tables}_locks")).await;
+    assert_eq!(client.front.claim(&claim("a")).await.unwrap(), Standing::Queued { ahead: 2 });
+}
+
+#[tokio::test]
+async fn a_waiter_that_was_evicted_without_knowing_that_it_waited_is_refused_when_everybody_else_has_left() {
+    let (address, tables) = (shared(), tables());
+    let (one, other) = (client(&address, &tables).await, client(&address, &tables).await);
+    let (holder, waiter) = (claim("a"), claim("a"));
+    token(one.front.claim(&holder).await.unwrap());
+    one.front.claim(&waiter).await.unwrap();
+    assert!(one.front.evict(&waiter.name, &waiter.id.public()).await.unwrap());
+    one.front.withdraw(&holder).await.unwrap();
+    let next = claim("a");
+    token(one.front.claim(&next).await.unwrap());
+    one.front.withdraw(&next).await.unwrap();
+    // The other client is the same one after a lost answer: it knows nothing of its place in line.
+    assert_eq!(other.front.claim(&waiter).await.unwrap(), Standing::Refused);
 }
 
 #[tokio::test]
@@ -138,7 +215,7 @@ async fn a_renewal_of_many_leases_of_different_lengths_answers_each() {
     let renewals = client.keeper.renew(&claims).await.unwrap();
     assert_eq!(renewals[0], Renewal::Gone);
     assert!(renewals[1..].iter().all(|renewal| *renewal == Renewal::Renewed));
-    let expired = format!("UPDATE {tables}_claims SET lease_end = UTC_TIMESTAMP(6) WHERE name = '7'");
+    let expired = format!("UPDATE {tables}_locks SET lease_end = UTC_TIMESTAMP(6) WHERE name = '7'");
     tell(&address, &expired).await;
     assert_eq!(client.keeper.renew(from_ref(&claims[7])).await.unwrap(), [Renewal::Gone]);
 }
@@ -150,7 +227,7 @@ async fn a_holder_is_told_when_the_clock_is_set_forward() {
     let ttl = Duration::from_secs(3);
     let guard = locks.mutex("a").ttl(ttl).lock().await.unwrap();
     // To the claims it is the same whether the clock is set forward or they are set back.
-    tell(&address, &format!("UPDATE {tables}_claims SET lease_end = lease_end - INTERVAL 2 MINUTE")).await;
+    tell(&address, &format!("UPDATE {tables}_locks SET lease_end = lease_end - INTERVAL 2 MINUTE")).await;
     let next = locks.mutex("a").ttl(ttl).lock().await.unwrap();
     assert!(next.token() > guard.token());
     tokio::time::timeout(ttl / 3 + Duration::from_secs(1), guard.lost()).await.expect("told by its next renewal");
@@ -162,7 +239,9 @@ async fn what_nobody_asks_for_is_swept() {
     let client = client(&address, &tables).await;
     for name in ["over", "unused", "in use"] {
         token(client.front.claim(&claim(name)).await.unwrap());
+        client.front.claim(&claim(name)).await.unwrap();
     }
+    token(client.front.claim(&claim("sole")).await.unwrap());
     for statement in [
         format!("UPDATE {tables}_claims SET lease_end = UTC_TIMESTAMP(6) - INTERVAL 2 MINUTE WHERE name = 'over'"),
         format!("DELETE FROM {tables}_claims WHERE name = 'unused'"),
@@ -177,7 +256,7 @@ async fn what_nobody_asks_for_is_swept() {
     })
     .await;
     let left = number(&address, &format!("SELECT COUNT(*) FROM {tables}_locks WHERE name <> 'unused'")).await;
-    assert_eq!(left, 2, "a name that is used, or held for long, keeps its row");
+    assert_eq!(left, 3, "a name that is used, or held for long, keeps its row");
 }
 
 #[tokio::test]
@@ -211,7 +290,8 @@ async fn an_account_needs_few_rights_and_is_told_of_those_it_lacks() {
     assert_eq!((error.kind(), error.may_have_happened()), (Kind::Denied, Happened::No), "{error}");
     // The doctor says what is missing, and nothing else.
     let checkup = front.checkup().await.unwrap();
-    let missing = "not DELETE on `lockhouse_locks`, DELETE on `lockhouse_claims`, DELETE on `lockhouse_cells`";
+    let missing = ["locks", "gates", "claims", "cells"].map(|table| format!("DELETE on `lockhouse_{table}`"));
+    let missing = format!("not {}", missing.join(", "));
     assert!(checkup.facts.iter().any(|fact| fact.what == "rights" && fact.value == missing), "{checkup:?}");
     assert!(checkup.findings.iter().any(|one| one.what.contains("may not DELETE on")), "{checkup:?}");
 }

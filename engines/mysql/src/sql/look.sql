@@ -1,4 +1,4 @@
--- The line as it is. Its row is locked, so nobody joins and nobody is let in meanwhile. Claims can leave, be renewed and
+-- The line as it is. Its gate is locked, so nobody joins and nobody is let in meanwhile. Claims can leave, be renewed and
 -- be evicted all the same; the claim that asks cannot, because its own row is locked too.
 SELECT state, turn, arrived, weight, capacity, token, lease_end > UTC_TIMESTAMP(6), evicted, lingers
 FROM {claims} WHERE id = {id} AND name = {name} FOR UPDATE;
@@ -6,3 +6,5 @@ SELECT COUNT(*), COALESCE(SUM(weight), 0), MAX(capacity), COALESCE(SUM(lease_end
 FROM {claims} WHERE name = {name} AND state = 0;
 SELECT id, turn, weight, capacity, lease_end > UTC_TIMESTAMP(6)
 FROM {claims} WHERE name = {name} AND state = 1 ORDER BY turn, arrived LIMIT {window};
+-- Whoever was taken out of the line and may not know yet. Looked at last: somebody may leave it for there meanwhile.
+SELECT EXISTS (SELECT 1 FROM {claims} WHERE name = {name} AND state = 2);

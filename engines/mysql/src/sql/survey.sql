@@ -1,7 +1,12 @@
--- From the first name that can have the prefix to the last.
+-- From the first name that can have the prefix to the last: who stands in a lock's row, and who stands in a line.
+SELECT name, id, owner, weight, capacity, -turn, 0 AS arrived, newest AS token,
+       TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lease_end), TIMESTAMPDIFF(MICROSECOND, since, UTC_TIMESTAMP(6)),
+       note, evicted
+FROM {locks}
+WHERE name >= {prefix} AND LEFT(name, {length}) = {prefix} AND id IS NOT NULL AND lease_end > UTC_TIMESTAMP(6);
 SELECT name, id, owner, weight, capacity, -turn, arrived, token,
        TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lease_end), TIMESTAMPDIFF(MICROSECOND, since, UTC_TIMESTAMP(6)),
-       note, evicted, state
+       note, evicted
 FROM {claims}
 WHERE name >= {prefix} AND LEFT(name, {length}) = {prefix} AND state < 2 AND lease_end > UTC_TIMESTAMP(6)
 ORDER BY name, state, turn, arrived, token;

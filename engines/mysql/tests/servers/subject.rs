@@ -83,6 +83,7 @@ impl Subject for OneServer {
 impl Saboteur for OneServer {
     async fn remove(&self, name: &Name) {
         let name: String = name.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
+        tell(&self.address, &format!("UPDATE lockhouse_locks SET id = NULL WHERE name = x'{name}'")).await;
         tell(&self.address, &format!("DELETE FROM lockhouse_claims WHERE name = x'{name}'")).await;
     }
 }
