@@ -37,6 +37,8 @@ macro_rules! every_case {
                     "a second release does not harm the successor";
                 a_claim_that_is_repeated_takes_one_place [Excludes]
                     "every verb can be repeated: a claim takes one place";
+                a_claim_that_is_sent_twice_at_once_leaves_nothing [Excludes]
+                    "every verb can be repeated: a claim that is sent twice at once leaves nothing behind";
                 nobody_can_release_the_claim_of_another [Excludes]
                     "another client's claim cannot be released";
                 a_release_after_expiry_leaves_the_new_holder_alone [Excludes]

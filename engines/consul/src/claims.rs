@@ -111,8 +111,11 @@ impl Side {
         ];
         match self.send(claim, &ops, limit).await? {
             Some(Outcome::Done(kvs)) => {
-                self.kept.answered(&claim.id);
-                self.stand(claim, &spot, self.store.seen(&claim.name, &kvs), limit).await
+                let look = self.store.seen(&claim.name, &kvs);
+                if self.has_one_place(&spot, &look, limit).await? {
+                    self.kept.answered(&claim.id);
+                }
+                self.stand(claim, &spot, look, limit).await
             }
             None => Ok(Some(Standing::Displaced)),
             Some(Outcome::Refused(_)) => {
@@ -120,6 +123,15 @@ impl Side {
                 Ok(None)
             }
         }
+    }
+
+    /// A claim that was sent twice may have taken the lock alone by the other request: then the key that this one made
+    /// is one too many, and goes. `false` when somebody wrote it meanwhile: whoever withdraws the claim looks for both.
+    async fn has_one_place(&self, spot: &Spot, look: &Look, limit: Duration) -> Result<bool> {
+        let own = |sole| look.claims.iter().find(|other| other.segment == spot.segment && other.sole == sole);
+        let (Some(_), Some(surplus)) = (own(true), own(false)) else { return Ok(true) };
+        let gone = self.store.change(&[Op::delete_at(&surplus.key, surplus.written)], limit).await;
+        Ok(matches!(gone.map_err(|fault| self.explain(fault).unknown())?, Outcome::Done(_)))
     }
 
     /// A newcomer without patience looks before it gets in line: one that is refused changes nothing. `None` when there

@@ -67,6 +67,19 @@ async fn nothing_that_is_stored_lets_a_reader_release() {
 }
 
 #[tokio::test]
+async fn a_claim_that_is_sent_again_before_the_first_answer_leaves_nothing() {
+    let (address, prefix) = (shared(), prefix());
+    let client = Sides::of(&connector(&address, &prefix)).await;
+    for _ in 0..200 {
+        let claim = claim("a");
+        let (once, twice) = tokio::join!(client.front.claim(&claim), client.front.claim(&claim));
+        assert_eq!(once.unwrap(), twice.unwrap());
+        assert_eq!(client.front.withdraw(&claim).await.unwrap(), Withdrawal::Withdrawn);
+        assert_eq!(left_over(&address, &prefix), [""; 0]);
+    }
+}
+
+#[tokio::test]
 async fn a_mutex_that_nobody_else_wants_is_one_key_and_its_holder_is_seen_and_evicted_there() {
     let (address, prefix) = (shared(), prefix());
     let client = Sides::of(&connector(&address, &prefix)).await;

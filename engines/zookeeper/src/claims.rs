@@ -77,15 +77,14 @@ impl Ensemble {
         let (stat, sequence) = match create.await {
             Ok(created) => created,
             Err(Said::NoNode) => {
-                // Nothing of it can be there or on its way.
-                self.session.leases().forget(&claim.id);
+                self.session.leases().unmade(&claim.id);
                 self.make(open, line, CreateMode::Container).await?;
                 return Ok(None);
             }
             Err(said) => {
                 let fault = Fault::from(said);
                 if self.explain(fault.clone()).may_have_happened() == lockhouse_core::Happened::No {
-                    self.session.leases().forget(&claim.id);
+                    self.session.leases().unmade(&claim.id);
                 }
                 return Err(fault);
             }
@@ -96,7 +95,13 @@ impl Ensemble {
         let token = u64::try_from(stat.czxid).map_err(|_| Fault::Foreign(path.clone()))?;
         let placed = Placed { node, path, token, version: stat.version, weight: claim.weight };
         if !self.session.leases().place(&claim.id, open.id(), placed.clone()) {
-            // Withdrawn while it was on its way.
+            // Withdrawn while it was on its way, by somebody who may have looked before it was there. It is known again
+            // until it is gone.
+            if self.session.leases().get(&claim.id).is_none() {
+                self.session.leases().enter(claim, line, open.id());
+                self.session.leases().place(&claim.id, open.id(), placed.clone());
+            }
+            self.remove(open, claim, &placed).await?;
             return Ok(Some(Ok(Standing::Displaced)));
         }
         let children = claims(&list.await?);
@@ -152,7 +157,7 @@ impl Ensemble {
                 self.answer(open, claim, line, placed, children).await
             }
             Err(Said::NoNode) => {
-                self.session.leases().forget(&claim.id);
+                self.session.leases().gone(&claim.id, &placed);
                 Ok(None)
             }
             Err(Said::BadVersion) => self.changed(open, claim, line, placed).await,
@@ -171,7 +176,7 @@ impl Ensemble {
         let (data, stat) = match open.client.get_data(&placed.path).await {
             Ok(found) => found,
             Err(Said::NoNode) => {
-                self.session.leases().forget(&claim.id);
+                self.session.leases().gone(&claim.id, &placed);
                 return Ok(None);
             }
             Err(said) => return Err(said.into()),
@@ -205,13 +210,18 @@ impl Ensemble {
         children: Vec<Node>,
     ) -> Result<Option<Result<Standing>>, Fault> {
         self.session.leases().heard(&claim.id, claim.ttl);
-        // A request that was given up for lost was carried out after all: nobody waits for a claim of its own.
-        let twins = children.iter().filter(|node| node.is(claim, open.id()) && node.name != placed.node.name);
-        let twins: Vec<String> = twins.map(|node| format!("{line}/{}", node.name)).collect();
-        for twin in &twins {
-            delete(&open.client, twin).await?;
-        }
-        if !twins.is_empty() {
+        // A request that was given up for lost was carried out after all: nobody waits for a claim of its own. The
+        // first one keeps its place, since that may have been answered.
+        let own: Vec<&Node> = children.iter().filter(|node| node.is(claim, open.id())).collect();
+        if let [first, twins @ ..] = &own[..]
+            && !twins.is_empty()
+        {
+            for twin in twins {
+                delete(&open.client, &format!("{line}/{}", twin.name)).await?;
+            }
+            if first.name != placed.node.name {
+                self.find(open, claim, line).await?;
+            }
             return Ok(None);
         }
         let own = Some(&placed.node);
@@ -228,7 +238,7 @@ impl Ensemble {
                 Some(Err(conflict(claim, capacity)))
             }
             Answer::Missing => {
-                self.session.leases().forget(&claim.id);
+                self.session.leases().gone(&claim.id, &placed);
                 None
             }
         })
@@ -237,7 +247,7 @@ impl Ensemble {
     /// Takes a claim out of the line. Whether it was there.
     pub(crate) async fn remove(&self, open: &Open, claim: &Claim, placed: &Placed) -> Result<bool, Fault> {
         let there = delete(&open.client, &placed.path).await?;
-        self.session.leases().forget(&claim.id);
+        self.session.leases().gone(&claim.id, placed);
         Ok(there)
     }
 }

@@ -119,7 +119,7 @@ impl Ensemble {
                     }
                 },
                 Err(Said::NoNode) => {
-                    self.session.leases().forget(&claim.id);
+                    self.session.leases().gone(&claim.id, placed);
                     true
                 }
                 Err(said) => return Err(said.into()),

@@ -131,6 +131,24 @@ impl Leases {
         self.state().leases.remove(id);
     }
 
+    /// The claim's node is gone, and the claim is of no concern any more, unless it has another one by now.
+    pub(crate) fn gone(&self, id: &ClaimId, placed: &Placed) {
+        let mut state = self.state();
+        let is_it = |lease: &Lease| lease.placed.as_ref().is_some_and(|now| now.path == placed.path);
+        if state.leases.get(id).is_some_and(is_it) {
+            state.leases.remove(id);
+        }
+    }
+
+    /// A request to make the claim was certainly not carried out. Nothing of it can be there or on its way, unless it
+    /// was asked for once more.
+    pub(crate) fn unmade(&self, id: &ClaimId) {
+        let mut state = self.state();
+        if state.leases.get(id).is_some_and(|lease| !lease.doubt && lease.placed.is_none()) {
+            state.leases.remove(id);
+        }
+    }
+
     /// A session is over, and with it everything that was claimed in it.
     pub(crate) fn session_ended(&self, session: i64) {
         self.state().leases.retain(|_, lease| lease.session != session);

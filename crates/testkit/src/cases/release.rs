@@ -106,6 +106,17 @@ pub(crate) async fn a_release_whose_reply_is_lost_can_be_repeated(stage: Stage) 
     assert!(stage.mutex(&a, "x").try_lock().await.unwrap().is_none(), "the successor is not harmed");
 }
 
+pub(crate) async fn a_claim_that_is_sent_twice_at_once_leaves_nothing(stage: Stage) {
+    let (engine, locks) = (stage.raw().await.engine, stage.client().await);
+    for _ in 0..10 {
+        let claim = stage.claim("x", Patience::Waits);
+        let (once, twice) = tokio::join!(engine.claim(&claim), engine.claim(&claim));
+        assert!(matches!((once.unwrap(), twice.unwrap()), (Standing::Granted { .. }, Standing::Granted { .. })));
+        assert_eq!(engine.withdraw(&claim).await.unwrap(), Withdrawal::Withdrawn);
+        stage.nothing_left(&locks, BUSY_MACHINE).await;
+    }
+}
+
 pub(crate) async fn a_release_takes_out_what_is_still_on_its_way(stage: Stage) {
     let ((a, gate), b) = (stage.gated().await, stage.client().await);
     let delay = Duration::from_millis(300);
