@@ -68,7 +68,7 @@ pub(crate) async fn everybody_gets_a_turn(stage: Stage) {
     let turns: Arc<Vec<AtomicU32>> = Arc::new((0..WORKERS).map(|_| AtomicU32::new(0)).collect());
     let mut workers = JoinSet::new();
     for me in 0..WORKERS {
-        let (mutex, turns) = (stage.mutex(&stage.client().await, "x"), Arc::clone(&turns));
+        let (mutex, turns) = (stage.enduring(&stage.client().await, "x"), Arc::clone(&turns));
         workers.spawn(async move {
             for _ in 0..rounds {
                 let guard = mutex.lock().await.unwrap();
@@ -123,7 +123,7 @@ pub(crate) async fn barging_excludes_all_the_same(stage: Stage) {
     let inside = Inside::default();
     let mut workers = JoinSet::new();
     for _ in 0..4 {
-        let (mutex, inside) = (stage.mutex(&stage.client().await, "x").barging(), inside.clone());
+        let (mutex, inside) = (stage.enduring(&stage.client().await, "x").barging(), inside.clone());
         let rounds = stage.paced(50).max(5);
         workers.spawn(async move {
             for _ in 0..rounds {
