@@ -218,9 +218,15 @@ async fn keep(shared: &Shared, store: &Store, ready: Ready) {
         return;
     }
     let mut current = shared.current.subscribe();
+    let (mut had_one, mut pause) = (true, shared.terms.tick());
     loop {
+        tokio::select! {
+            // Another one is needed at once.
+            _ = current.wait_for(Option::is_none), if had_one => {}
+            () = Clock::Boot.sleep_until(Clock::Boot.now() + pause) => {}
+        }
         let open = current.borrow_and_update().clone();
-        let had_one = open.is_some();
+        had_one = open.is_some();
         let outcome = match open {
             Some(open) => {
                 let renewed = shared.renew(&store.link, &open.id, shared.terms.limit()).await.map(drop);
@@ -236,17 +242,12 @@ async fn keep(shared: &Shared, store: &Store, ready: Ready) {
         // What is not done in time is done the next time: the session comes first.
         let limit = shared.terms.limit();
         let _ = tokio::time::timeout(limit, reap(store, &shared.kept, limit)).await;
-        let pause = match outcome {
+        pause = match outcome {
             Ok(()) => shared.terms.tick(),
             Err(fault) => {
                 tracing::debug!(?fault, "the session could not be renewed; trying again");
                 AGAIN
             }
         };
-        tokio::select! {
-            // Another one is needed at once.
-            _ = current.wait_for(Option::is_none), if had_one => {}
-            () = Clock::Boot.sleep_until(Clock::Boot.now() + pause) => {}
-        }
     }
 }
