@@ -24,6 +24,8 @@ const IMPATIENCE: Duration = Duration::from_millis(100);
 pub(crate) struct Store {
     pub(crate) pool: Arc<Pool>,
     pub(crate) tables: Arc<Tables>,
+    /// Leases are short: a claim that a crash of the server brings back after its release does no harm.
+    pub(crate) are_short: bool,
 }
 
 impl Store {
@@ -48,7 +50,8 @@ impl Store {
     }
 
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let withdrawal = self.pool.run(patience(claim.ttl), &Withdrawing { tables: &self.tables, claim }).await;
+        let withdrawing = Withdrawing { tables: &self.tables, claim, behind: self.are_short };
+        let withdrawal = self.pool.run(patience(claim.ttl), &withdrawing).await;
         self.pool.clock.withdrawn(&claim.id);
         withdrawal.map_err(|error| error.during("withdraw", Some(&claim.name)))
     }

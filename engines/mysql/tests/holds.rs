@@ -94,6 +94,47 @@ async fn excludes_both_ways(hold: Hold) {
     guard.release().await.unwrap();
 }
 
+/// Whether no connection has the lock of a name.
+async fn is_open(address: &str, name: &str) -> bool {
+    number(address, &format!("SELECT IS_FREE_LOCK({})", key(name))).await == 1
+}
+
+#[tokio::test]
+async fn a_bolt_that_was_shut_in_advance_is_opened_by_who_has_to_wait() {
+    let (address, name) = (shared(), format!("advance-{:08x}", rand::random::<u32>()));
+    let (ours, other) = (locks(&address, Hold::Session).await, locks(&address, Hold::Lease).await);
+    // A lock that nobody else seems to want.
+    for _ in 0..3 {
+        ours.mutex(&name).lock().await.unwrap().release().await.unwrap();
+    }
+    // It is held by a lease now, which shuts nothing.
+    let guard = other.mutex(&name).lock().await.unwrap();
+    assert!(is_open(&address, &name).await);
+    let mutex = ours.mutex(&name).wait(LONG);
+    let mut waiting = std::pin::pin!(mutex.lock());
+    assert!(tokio::time::timeout(Duration::from_millis(500), &mut waiting).await.is_err(), "in beside a lease");
+    assert!(is_open(&address, &name).await, "shut by a claim that waits");
+    assert!(guard.token() > 3);
+    guard.release().await.unwrap();
+    let guard = waiting.await.unwrap();
+    assert!(!is_open(&address, &name).await, "held, and not shut");
+    guard.release().await.unwrap();
+    assert!(is_open(&address, &name).await, "given back, and still shut");
+}
+
+#[tokio::test]
+async fn what_was_given_back_is_free_although_its_client_ends_at_once() {
+    let (address, name) = (shared(), format!("brief-{:08x}", rand::random::<u32>()));
+    let next = locks(&address, Hold::Lease).await;
+    for hold in [Hold::Session, Hold::Row].into_iter().cycle().take(20) {
+        let brief = locks(&address, hold).await;
+        brief.mutex(&name).lock().await.unwrap().release().await.unwrap();
+        drop(brief);
+        let guard = next.mutex(&name).try_lock().await.unwrap().expect("it is free");
+        guard.release().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn get_lock_of_others_and_ours_exclude_each_other() {
     excludes_both_ways(Hold::Session).await;

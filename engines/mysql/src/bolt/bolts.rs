@@ -8,6 +8,9 @@ use lockhouse_core::{Claim, ClaimId, Clock, Moment, Name};
 /// Which connection.
 pub(crate) type Number = u64;
 
+/// In the place of a token: the bolt is shut in advance, while the claim asks for its turn.
+pub(crate) const NO_TURN: u64 = 0;
+
 /// What is known of the bolt of a claim that has its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -164,6 +167,13 @@ impl Bolts {
             asking.withdrawn = true;
         }
         state.leave(id)
+    }
+
+    /// It was shut in advance, and is not wanted unless the claim has got its turn by now.
+    pub(crate) fn forgo(&self, id: &ClaimId) -> Option<Stage> {
+        let mut state = self.state();
+        let in_advance = state.bolts.get(id).is_some_and(|bolt| bolt.token == NO_TURN);
+        if in_advance { state.leave(id) } else { None }
     }
 
     /// It is open.

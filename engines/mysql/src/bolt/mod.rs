@@ -18,7 +18,7 @@ use lockhouse_core::{
 };
 use tokio::task::JoinSet;
 
-use crate::bolt::bolts::Stage;
+use crate::bolt::bolts::{NO_TURN, Stage};
 pub(crate) use crate::bolt::grip::Grip;
 use crate::bolt::ties::Shut;
 pub(crate) use crate::bolt::ties::Ties;
@@ -53,10 +53,19 @@ impl Bolted {
             return Err(self.ties.full());
         }
         let _asked = self.ties.bolts.ask(&claim.id);
-        let standing = self.line.claim(claim).await?;
-        let Standing::Granted { token } = standing else { return Ok(standing) };
-        match self.ties.shut(claim, token).await? {
-            Shut::Yes => Ok(standing),
+        let (token, shut) = match self.ties.is_quiet(claim) {
+            true => match self.ask_for_both(claim).await {
+                Ok(both) => both,
+                Err(other) => return other,
+            },
+            false => match self.line.claim(claim).await? {
+                Standing::Granted { token } => (token, self.ties.shut(claim, token).await?),
+                other => return Ok(other),
+            },
+        };
+        self.ties.quiet(claim);
+        match shut {
+            Shut::Yes => Ok(Standing::Granted { token }),
             Shut::Lost => {
                 self.withdraw(claim).await?;
                 Ok(Standing::Displaced)
@@ -67,6 +76,24 @@ impl Bolted {
             }
             Shut::Busy | Shut::NoneFree => Ok(Standing::Queued { ahead: 1 }),
         }
+    }
+
+    /// Shuts the bolt while the turn is asked for, since nobody else is likely to want the lock: its token, and whether
+    /// the bolt is shut. When it is not the claim's turn, what was answered.
+    async fn ask_for_both(&self, claim: &Claim) -> Result<(u64, Shut), Result<Standing>> {
+        let _advance = Advance { ties: &self.ties, claim };
+        let turn = async {
+            match self.line.claim(claim).await {
+                Ok(Standing::Granted { token }) => Ok(token),
+                other => Err(other),
+            }
+        };
+        let shutting = async { Ok(self.ties.shut(claim, NO_TURN).await) };
+        let (token, shut) = tokio::try_join!(turn, shutting)?;
+        if let (Ok(Shut::Yes), Some(Stage::Shut(..))) = (shut, self.ties.bolts.wants(claim, token)) {
+            return Ok((token, Shut::Yes));
+        }
+        Ok((token, self.ties.shut(claim, token).await.map_err(Err)?))
     }
 
     /// `GET_LOCK` has one holder.
@@ -84,7 +111,7 @@ impl Bolted {
         loop {
             let token = match self.ties.bolts.look(&claim.id) {
                 // It has its turn but for another program.
-                Some((Stage::Busy, token)) => token,
+                Some((Stage::Busy, token)) if token != NO_TURN => token,
                 _ => match self.line.moved(claim).await? {
                     Some(Standing::Granted { token }) => token,
                     other => return Ok(other),
@@ -115,6 +142,18 @@ impl Bolted {
             },
         });
         join_all(each).await
+    }
+}
+
+/// A bolt that is shut in advance, until it is known whether the claim has its turn.
+struct Advance<'a> {
+    ties: &'a Ties,
+    claim: &'a Claim,
+}
+
+impl Drop for Advance<'_> {
+    fn drop(&mut self) {
+        self.ties.forgo(self.claim);
     }
 }
 
@@ -156,12 +195,14 @@ impl Engine for Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt, then leaves the line: who finds nobody in line finds nothing shut.
+    /// Opens the bolt and leaves the line at once. Whoever has the next turn may find it shut for a moment, and tries
+    /// again: until both are done, nobody has heard that the lock is free.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         let limit = patience(claim.ttl);
-        let opened = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name)).await;
+        let opening = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name));
+        let (opened, withdrawal) = tokio::join!(opening, self.line.withdraw(claim));
         opened.map_err(|_| self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name)))?;
-        self.line.withdraw(claim).await
+        withdrawal
     }
 
     async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {
