@@ -150,10 +150,12 @@ impl Pool {
         if let Some(at) = idle.iter().rposition(|one| !one.is_busy()) {
             return Some(Picked::Idle(idle.remove(at)));
         }
-        let oldest = (!idle.is_empty()).then_some(0)?;
+        if idle.is_empty() {
+            return None;
+        }
         Some(match Arc::clone(&self.connections).try_acquire_owned() {
             Ok(counted) => Picked::New(counted),
-            Err(_) => Picked::Idle(idle.remove(oldest)),
+            Err(_) => Picked::Idle(idle.remove(0)),
         })
     }
 
@@ -229,6 +231,8 @@ impl Session<'_> {
         let text = format!("START TRANSACTION; {statement} COMMIT;");
         let changed = async {
             let mut result = connection.query_iter(text).await?;
+            // Past the first answer. An error in the second is told when something is sent again, and nothing was
+            // changed then.
             result.collect::<Row>().await?;
             Ok(result.affected_rows())
         };
