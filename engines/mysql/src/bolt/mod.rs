@@ -53,7 +53,7 @@ impl Bolted {
             return Err(self.ties.full());
         }
         let _asked = self.ties.bolts.ask(&claim.id);
-        let (token, shut) = match self.ties.is_quiet(claim) {
+        let (token, shut) = match self.ties.quiet_names.expect(claim) {
             true => match self.ask_for_both(claim).await {
                 Ok(both) => both,
                 Err(other) => return other,
@@ -63,7 +63,7 @@ impl Bolted {
                 other => return Ok(other),
             },
         };
-        self.ties.quiet(claim);
+        self.ties.quiet_names.quiet(&claim.name);
         match shut {
             Shut::Yes => Ok(Standing::Granted { token }),
             Shut::Lost => {

@@ -1,11 +1,11 @@
 //! What both sides of a client share: its bolts, and the connections that have shut them.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, Patience, Result};
+use lockhouse_core::{Claim, ClaimId, Error, Kind, Name, QuietNames, Result};
 use mysql_async::Opts;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -19,8 +19,6 @@ use crate::hold::Hold;
 
 /// How often it is looked whether a claim's lease is over.
 const TICK: Duration = Duration::from_millis(50);
-/// So many names are remembered.
-const QUIET_NAMES: usize = 1024;
 /// Something has changed that will be known in a moment.
 const A_MOMENT: Duration = Duration::from_millis(1);
 
@@ -33,8 +31,7 @@ pub(crate) struct Ties {
     /// How long the server honours a connection that it does not hear of.
     pub(crate) lasts: Duration,
     server: String,
-    /// Names whose last claim had its turn at once.
-    quiet_names: Mutex<HashSet<Name>>,
+    pub(crate) quiet_names: QuietNames,
 }
 
 /// Whether a claim has its bolt shut.
@@ -55,7 +52,7 @@ impl Ties {
     pub(crate) fn new(options: Opts, server: String, lasts: Duration, most: usize, grip: Grip) -> Self {
         let (bolts, hold) = (Arc::<Bolts>::default(), grip.hold);
         let connections = Connections::new(options, lasts, most, grip, Arc::clone(&bolts));
-        Self { bolts, connections, hold, lasts, server, quiet_names: Mutex::default() }
+        Self { bolts, connections, hold, lasts, server, quiet_names: QuietNames::default() }
     }
 
     /// Shuts the bolt of a claim that has its turn, or makes sure that it is shut.
@@ -128,27 +125,8 @@ impl Ties {
     pub(crate) fn forgo(&self, claim: &Claim) {
         if let Some(stage) = self.bolts.forgo(&claim.id) {
             self.order_open(claim.id, claim.name.clone(), stage);
-            self.quiet_names().remove(&claim.name);
+            self.quiet_names.busy(&claim.name);
         }
-    }
-
-    /// Whether the last claim of this name had its turn at once, so that this one is likely to have it, too. One that
-    /// does not wait is never said to be: it must not be turned away by a bolt that is shut in advance.
-    pub(crate) fn is_quiet(&self, claim: &Claim) -> bool {
-        claim.patience != Patience::None && claim.weight == claim.capacity && self.quiet_names().contains(&claim.name)
-    }
-
-    /// A claim had its turn at once.
-    pub(crate) fn quiet(&self, claim: &Claim) {
-        let mut names = self.quiet_names();
-        if names.len() >= QUIET_NAMES && !names.contains(&claim.name) {
-            names.clear();
-        }
-        names.insert(claim.name.clone());
-    }
-
-    fn quiet_names(&self) -> MutexGuard<'_, HashSet<Name>> {
-        self.quiet_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn order_open(&self, id: ClaimId, name: Name, stage: Stage) {
