@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Checkup, Claim, Clock, Engine, Error, Guarantees, Kind, Line, Name, Patience, PublicId, Renewal, Result,
-    Standing, Withdrawal, Write, Written,
+    Cell, Checkup, Claim, Clock, Engine, Error, Guarantees, Kind, Line, Moment, Name, Patience, PublicId, Renewal,
+    Result, Standing, Withdrawal, Write, Written,
 };
 
-use crate::bolts::{Bolts, Shut};
+use crate::bolts::{Bolts, NO_TURN, Shut};
 use crate::engine::guarantees;
 use crate::error::Fault;
 use crate::hold::{Hold, Silence};
@@ -31,10 +31,19 @@ impl Bolted {
             return Err(full().into());
         }
         let (sent, _asking) = (Clock::Boot.now(), self.bolts.asking(claim.id));
-        let standing = Server::claim(&self.line, claim).await?;
-        let Standing::Granted { token } = standing else { return Ok(standing) };
-        match self.bolts.shut(claim, token, sent, patience_for(claim.ttl * 3 / 4)).await? {
-            Shut::Yes => Ok(standing),
+        let (token, shut) = match self.bolts.quiet_names.expect(claim) {
+            true => match self.claim_both(claim, sent).await {
+                Ok(both) => both,
+                Err(other) => return other,
+            },
+            false => match Server::claim(&self.line, claim).await? {
+                Standing::Granted { token } => (token, self.bolts.shut(claim, token, sent, limit(claim)).await?),
+                other => return Ok(other),
+            },
+        };
+        self.bolts.quiet_names.quiet(&claim.name);
+        match shut {
+            Shut::Yes => Ok(Standing::Granted { token }),
             Shut::Lost => Ok(Standing::Displaced),
             _ if claim.patience == Patience::None => {
                 self.withdraw(claim).await?;
@@ -44,14 +53,32 @@ impl Bolted {
         }
     }
 
+    /// Shuts the bolt while the turn is asked for, since nobody else is likely to want the lock: its token, and whether
+    /// the bolt is shut. When it is not the claim's turn, what was answered.
+    async fn claim_both(&self, claim: &Claim, sent: Moment) -> Result<(u64, Shut), Result<Standing, Fault>> {
+        let _advance = Advance { bolts: &self.bolts, claim };
+        let turn = async {
+            match Server::claim(&self.line, claim).await {
+                Ok(Standing::Granted { token }) => Ok(token),
+                other => Err(other),
+            }
+        };
+        let shutting = async { Ok(self.bolts.shut(claim, NO_TURN, sent, limit(claim)).await) };
+        let (token, shut) = tokio::try_join!(turn, shutting)?;
+        if self.bolts.is_held(claim, token, sent) && matches!(shut, Ok(Shut::Yes)) {
+            return Ok((token, Shut::Yes));
+        }
+        let shut = self.bolts.shut(claim, token, sent, limit(claim)).await;
+        shut.map(|shut| (token, shut)).map_err(Err)
+    }
+
     async fn moved(&self, claim: &Claim) -> Result<Option<Standing>, Fault> {
         let _asking = self.bolts.asking(claim.id);
         let token = match self.bolts.pending(&claim.id) {
             Some(token) => token,
             None => match Server::moved(&self.line, claim).await? {
                 Some(Standing::Granted { token }) => {
-                    let (now, limit) = (Clock::Boot.now(), patience_for(claim.ttl * 3 / 4));
-                    self.bolts.shut(claim, token, now, limit).await?;
+                    self.bolts.shut(claim, token, Clock::Boot.now(), limit(claim)).await?;
                     token
                 }
                 other => return Ok(other),
@@ -85,6 +112,23 @@ impl Bolted {
         let withdrawal = Server::withdraw(&self.line, claim).await?;
         opened.map(|()| withdrawal)
     }
+}
+
+/// A bolt that is shut in advance, until it is known whether the claim has its turn.
+struct Advance<'a> {
+    bolts: &'a Bolts,
+    claim: &'a Claim,
+}
+
+impl Drop for Advance<'_> {
+    fn drop(&mut self) {
+        self.bolts.forgo(self.claim);
+    }
+}
+
+/// What a claim waits for its bolt.
+fn limit(claim: &Claim) -> Duration {
+    patience_for(claim.ttl * 3 / 4)
 }
 
 fn full() -> Error {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lockhouse_core::{Claim, ClaimId, Error, Kind, Moment};
+use lockhouse_core::{Claim, ClaimId, Error, Kind, Moment, QuietNames};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -26,6 +26,7 @@ pub(crate) struct Bolts {
     /// Claims that are being asked for, each with how often and whether it was withdrawn since.
     asked: Mutex<HashMap<ClaimId, (u32, bool)>>,
     tasks: Mutex<JoinSet<()>>,
+    pub(crate) quiet_names: QuietNames,
 }
 
 #[derive(Debug, Clone)]
@@ -55,6 +56,8 @@ impl Drop for Asking<'_> {
     }
 }
 
+/// In the place of a token: the bolt is shut in advance, while the claim asks for its turn.
+pub(crate) const NO_TURN: u64 = 0;
 /// There is nothing to clear away below this.
 const FEW: usize = 1024;
 
@@ -74,8 +77,8 @@ pub(crate) enum Shut {
 impl Bolts {
     /// No bolts yet. Called on the keeper's runtime.
     pub(crate) fn new(way: Arc<dyn Way>) -> Self {
-        let (entries, asked, tasks) = Default::default();
-        Self { way, runtime: Handle::current(), entries, asked, tasks }
+        let (entries, asked, tasks, quiet_names) = Default::default();
+        Self { way, runtime: Handle::current(), entries, asked, tasks, quiet_names }
     }
 
     /// Takes note that a claim is being asked for.
@@ -92,7 +95,7 @@ impl Bolts {
     /// The token of a claim that has its turn but for its bolt.
     pub(crate) fn pending(&self, id: &ClaimId) -> Option<u64> {
         let entries = self.entries();
-        let entry = entries.get(id).filter(|entry| entry.orders.borrow().wanted)?;
+        let entry = entries.get(id).filter(|entry| entry.token != NO_TURN && entry.orders.borrow().wanted)?;
         matches!(*entry.phase.borrow(), Phase::Taking | Phase::Busy).then_some(entry.token)
     }
 
@@ -186,6 +189,23 @@ impl Bolts {
         }
     }
 
+    /// The claim has its turn: whether its bolt is shut, as one that was shut in advance may be.
+    pub(crate) fn is_held(&self, claim: &Claim, token: u64, sent: Moment) -> bool {
+        self.enter(claim, token, sent).is_some_and(|(_, was_held)| was_held)
+    }
+
+    /// Has the bolt of a claim opened that was shut in advance, unless the claim has got its turn by now. Nobody waits
+    /// for that.
+    pub(crate) fn forgo(&self, claim: &Claim) {
+        let mut entries = self.entries();
+        if entries.get(&claim.id).is_some_and(|entry| entry.token == NO_TURN)
+            && let Some(entry) = entries.remove(&claim.id)
+        {
+            entry.orders.send_modify(|order| order.wanted = false);
+            self.quiet_names.busy(&claim.name);
+        }
+    }
+
     /// The bolt of this claim, and whether it was shut before. None for a claim that was withdrawn: whoever opened its
     /// bolt has said so before it looked for one, so that one of both always sees the other.
     fn enter(&self, claim: &Claim, token: u64, sent: Moment) -> Option<(Entry, bool)> {
@@ -194,8 +214,9 @@ impl Bolts {
         if self.asked().get(&claim.id).is_some_and(|(_, withdrawn)| *withdrawn) {
             return None;
         }
-        let known = entries.get(&claim.id).filter(|entry| !matches!(*entry.phase.borrow(), Phase::Open));
+        let known = entries.get_mut(&claim.id).filter(|entry| !matches!(*entry.phase.borrow(), Phase::Open));
         if let Some(entry) = known {
+            entry.token = entry.token.max(token);
             entry.orders.send_modify(|order| *order = Order { shared, until: order.until.max(until), ..*order });
             let was_held = matches!(*entry.phase.borrow(), Phase::Held { .. });
             return Some((entry.clone(), was_held));

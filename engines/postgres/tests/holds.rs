@@ -62,6 +62,36 @@ async fn a_lock_whose_holder_is_cut_off_silently_is_free_within_25_s_and_its_hol
     tokio::join!(session, row);
 }
 
+/// Whether no connection has the advisory lock of a name.
+async fn is_open(address: &str, name: &str) -> bool {
+    let key = "(classid::bigint << 32) | objid::bigint";
+    let shut = format!("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND {key} = lockhouse_key('{name}')");
+    tell(address, &shut).await[0] == "0"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bolt_that_was_shut_in_advance_is_opened_by_who_has_to_wait() {
+    let (address, name) = (shared(), format!("advance-{:08x}", rand::random::<u32>()));
+    let locks = async |hold| Locks::new(Postgres::at(&address).unwrap().hold(hold)).await.unwrap();
+    let (ours, other) = (locks(Hold::Session).await, locks(Hold::Lease).await);
+    // A lock that nobody else seems to want.
+    for _ in 0..3 {
+        ours.mutex(&name).lock().await.unwrap().release().await.unwrap();
+    }
+    // It is held by a lease now, which shuts nothing.
+    let guard = other.mutex(&name).lock().await.unwrap();
+    assert!(is_open(&address, &name).await, "shut by nobody");
+    let mutex = ours.mutex(&name).wait(LONG);
+    let mut waiting = std::pin::pin!(mutex.lock());
+    assert!(tokio::time::timeout(Duration::from_millis(500), &mut waiting).await.is_err(), "in beside a lease");
+    assert!(is_open(&address, &name).await, "shut by a claim that waits");
+    guard.release().await.unwrap();
+    let guard = waiting.await.unwrap();
+    assert!(!is_open(&address, &name).await, "held, and not shut");
+    guard.release().await.unwrap();
+    assert!(is_open(&address, &name).await, "given back, and still shut");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_is_ended_costs_no_lock_unless_another_program_takes_it() {
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'lockhouse holding%'";
