@@ -12,6 +12,9 @@ use lockhouse_postgres::{Hold, Postgres};
 use lockhouse_testkit::{PgBouncer, claim, eventually};
 use servers::{Server, client, shared, table, tell};
 
+/// Claims that stand in their lock's row.
+const IN_ROWS: &str = "lockhouse_locks WHERE id IS NOT NULL";
+
 fn token(standing: Standing) -> u64 {
     match standing {
         Standing::Granted { token } => token,
@@ -24,16 +27,18 @@ async fn count(address: &str, from: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_claim_is_one_row_and_a_lock_keeps_one_row_with_its_counter() {
+async fn a_claim_that_nobody_is_beside_stands_in_its_locks_row_which_stays() {
     let (address, table) = (shared(), table());
     let client = client(&address, &table).await;
+    let standing = format!("{table}_locks WHERE id IS NOT NULL");
     for round in 1..4 {
         let a = claim("a");
         assert_eq!(token(client.front.claim(&a).await.unwrap()), round);
-        assert_eq!(count(&address, &format!("{table}_claims")).await, 1);
+        assert_eq!(count(&address, &standing).await, 1);
         assert_eq!(client.front.withdraw(&a).await.unwrap(), Withdrawal::Withdrawn);
-        assert_eq!(count(&address, &format!("{table}_claims")).await, 0);
+        assert_eq!(count(&address, &standing).await, 0);
         assert_eq!(count(&address, &format!("{table}_locks")).await, 1);
+        assert_eq!(count(&address, &format!("{table}_claims")).await, 0);
     }
     // Who only asks leaves nothing.
     assert_eq!(client.front.withdraw(&claim("b")).await.unwrap(), Withdrawal::NotThere);
@@ -102,7 +107,7 @@ async fn a_claim_that_somebody_has_locked_does_not_hold_up_the_renewal_of_others
         token(client.front.claim(claim).await.unwrap());
     }
     // Somebody looks at a row in a transaction of theirs, for two seconds.
-    let look = format!("BEGIN; SELECT pg_sleep(2) FROM (SELECT FROM {table}_claims WHERE name = 'b' FOR UPDATE) x");
+    let look = format!("BEGIN; SELECT pg_sleep(2) FROM (SELECT FROM {table}_locks WHERE name = 'b' FOR UPDATE) x");
     let renew = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         client.keeper.renew(&claims).await.unwrap()
@@ -157,7 +162,7 @@ async fn a_dropped_request_leaves_no_transaction_open() {
         for a in &claims {
             client.front.withdraw(a).await.unwrap();
         }
-        count(&address, "lockhouse_claims").await == 0
+        count(&address, "lockhouse_claims").await == 0 && count(&address, IN_ROWS).await == 0
     })
     .await;
     let open = "pg_stat_activity WHERE application_name = 'lockhouse' AND state LIKE 'idle in transaction%'";
@@ -200,6 +205,7 @@ async fn a_thousand_waiters(hold: Hold) {
     }
     assert!((3..=8).contains(&most), "{hold:?}: {most} connections");
     assert_eq!(count(&address, "lockhouse_claims").await, 0);
+    assert_eq!(count(&address, IN_ROWS).await, 0);
 }
 
 #[tokio::test]
