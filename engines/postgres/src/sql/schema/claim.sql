@@ -27,8 +27,7 @@ BEGIN
             priority = the_priority, lease_end = clock_timestamp() + ttl_micros * interval '1 microsecond',
             since = clock_timestamp(), lingers = the_lingers, evicted = false, channel = the_channel,
             owner = the_owner, note = the_note
-        WHERE name = the_name AND (id IS NULL OR lease_end <= clock_timestamp())
-          AND (NOT crowded OR (made AND NOT EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name)))
+        WHERE name = the_name AND (NOT crowded OR made) AND (id IS NULL OR lease_end <= clock_timestamp())
         RETURNING 0, counter, (extract(epoch FROM since) * 1000000)::bigint INTO standing, number, micros;
         IF FOUND THEN
             RETURN;
@@ -36,9 +35,10 @@ BEGIN
         SELECT id, weight, capacity, lease_end INTO sole FROM lockhouse_locks WHERE name = the_name;
         EXIT WHEN FOUND;
         INSERT INTO lockhouse_locks VALUES (the_name, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
-        made := FOUND;
-        -- As in lockhouse_enter, and read after the row was made for the same reason.
-        SELECT greatest(the_floor, floor + 1) INTO the_floor FROM lockhouse_version;
+        -- The floor as in lockhouse_enter, and read after the row was made for the same reason. A row that is not there
+        -- while claims are was deleted by somebody.
+        SELECT greatest(the_floor, floor + 1), FOUND AND NOT EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name)
+        INTO the_floor, made FROM lockhouse_version;
     END LOOP;
     at := clock_timestamp();
     IF patience = 0 AND sole.id <> the_id AND sole.lease_end > at

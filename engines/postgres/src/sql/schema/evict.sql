@@ -1,5 +1,6 @@
 -- An operator ends the claims whose ids lie in this range: those that people call by one public id.
-CREATE OR REPLACE FUNCTION lockhouse_evict(the_name text, first_id bytea, last_id bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION lockhouse_evict(the_name text, first_id bytea, last_id bytea)
+RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint;
     at timestamptz;

@@ -6,7 +6,8 @@ DECLARE
     newest bigint;
     at timestamptz;
 BEGIN
-    -- The short way: it stands in its lock's row.
+    -- The short way: it stands in its lock's row. If somebody is just moving it into the line, this waits for them, finds
+    -- it gone from here, and the next statements see it there.
     UPDATE lockhouse_locks SET id = NULL WHERE name = the_name AND id = the_id
     RETURNING lease_end > clock_timestamp(), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     INTO was_there, micros;
