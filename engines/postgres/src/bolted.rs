@@ -105,11 +105,13 @@ impl Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt, and then leaves the line: who finds nobody there finds nothing shut either. A bolt that does not
-    /// open in time keeps nobody from leaving: its connection ends by itself.
+    /// Opens the bolt and leaves the line at the same time. Whoever comes in between finds the bolt shut for a moment, and
+    /// tries again: nobody was told yet that the lock is free, for both are waited for. A bolt that does not open in time
+    /// keeps nobody from leaving: its connection ends by itself.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
-        let opened = self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8)).await;
-        let withdrawal = Server::withdraw(&self.line, claim).await?;
+        let opening = self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8));
+        let (opened, withdrawal) = tokio::join!(opening, Server::withdraw(&self.line, claim));
+        let withdrawal = withdrawal?;
         opened.map(|()| withdrawal)
     }
 }

@@ -13,24 +13,27 @@ use crate::server::get;
 use crate::tables::{Tables, sql};
 
 /// What brings the tables from one version to the next. The last of them is the version of this build.
-const MIGRATIONS: &[&[&str]] = &[
-    &[
-        sql!("schema/tables"),
-        sql!("schema/enter"),
-        sql!("schema/held"),
-        sql!("schema/settle"),
-        sql!("schema/queued"),
-        sql!("schema/look"),
-        sql!("schema/again"),
-        sql!("schema/claim"),
-        sql!("schema/withdraw"),
-        sql!("schema/renew"),
-        sql!("schema/evict"),
-        sql!("schema/tidy"),
-        sql!("schema/forget"),
-        sql!("schema/write"),
-    ],
-    &[sql!("schema/key"), sql!("schema/rows"), sql!("schema/leave"), sql!("schema/version_2")],
+const TABLES: &[&str] = &[sql!("schema/tables"), sql!("schema/rows"), sql!("schema/sole")];
+/// Made for the tables of this build, and made anew when those of an older one were changed: older clients go on calling
+/// them, so what they take and give stays as it is.
+const FUNCTIONS: &[&str] = &[
+    sql!("schema/key"),
+    sql!("schema/crowd"),
+    sql!("schema/enter"),
+    sql!("schema/held"),
+    sql!("schema/settle"),
+    sql!("schema/queued"),
+    sql!("schema/look"),
+    sql!("schema/again"),
+    sql!("schema/claim"),
+    sql!("schema/withdraw"),
+    sql!("schema/leave"),
+    sql!("schema/renew"),
+    sql!("schema/evict"),
+    sql!("schema/tidy"),
+    sql!("schema/forget"),
+    sql!("schema/write"),
+    sql!("schema/version"),
 ];
 /// Creating everything takes some 20 ms. Others may be at it, one after the other.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -40,7 +43,12 @@ const CREATING: i64 = 0x6c63_6b68_6f75_7365;
 
 /// Everything that is created, for people who want to do it themselves.
 pub(crate) fn ddl(tables: &Tables) -> String {
-    MIGRATIONS.iter().flat_map(|migration| *migration).map(|statements| tables.fill(statements)).collect()
+    changes(0).map(|statements| tables.fill(statements)).collect()
+}
+
+/// What is to be done with tables of this version, in order.
+fn changes(version: usize) -> impl Iterator<Item = &'static str> {
+    TABLES.iter().skip(version).chain(FUNCTIONS).copied()
 }
 
 /// Makes sure that the tables are there and of our version. Gives the process of the server that answered.
@@ -48,7 +56,7 @@ pub(crate) async fn prepare(pool: &Pool, tables: &Tables, create: bool) -> Resul
     let preparing = async {
         let mut link = pool.link().await?;
         let (backend, version) = greet(&link.client, tables).await?;
-        match version.cmp(&MIGRATIONS.len()) {
+        match version.cmp(&TABLES.len()) {
             Ordering::Equal => {}
             Ordering::Greater => return Err(newer(tables)),
             Ordering::Less if !create => return Err(missing(tables)),
@@ -80,7 +88,8 @@ async fn migrate(link: &mut Link, tables: &Tables) -> Result<(), Fault> {
     link.client.batch_execute(&waiting).await.map_err(Fault::Asking)?;
     let change = link.client.transaction().await.map_err(Fault::Asking)?;
     let (_, done) = greet(&change, tables).await?;
-    for statements in MIGRATIONS.iter().skip(done).flat_map(|migration| *migration) {
+    // Others may have done it while we waited.
+    for statements in changes(done).filter(|_| done < TABLES.len()) {
         change.batch_execute(&tables.fill(statements)).await.map_err(Fault::Asking)?;
     }
     change.commit().await.map_err(Fault::Asking)?;
@@ -99,4 +108,15 @@ fn newer(tables: &Tables) -> Fault {
     Error::new(Kind::Corrupt, format!("the tables {tables} were made by a newer version of Lockhouse"))
         .help("update this program, or give ?table= another name")
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_thing_said_is_the_version_of_this_build() {
+        let last = format!("lockhouse_version SET version = {};\n", TABLES.len());
+        assert!(ddl(&Tables::default()).ends_with(&last));
+    }
 }

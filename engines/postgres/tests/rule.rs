@@ -31,13 +31,20 @@ impl OneName for InTables {
 
     async fn expire(&self, claim: &Claim, _holds: bool) {
         let id = format!("{:032x}", u128::from_be_bytes(*claim.id.as_bytes()));
-        let statement = format!("UPDATE lockhouse_claims SET lease_end = clock_timestamp() WHERE id = '\\x{id}'");
-        tell(&shared(), &statement).await;
+        // It may stand in its lock's row.
+        for table in ["locks", "claims"] {
+            let over = format!("UPDATE lockhouse_{table} SET lease_end = clock_timestamp() WHERE id = '\\x{id}'");
+            tell(&shared(), &over).await;
+        }
     }
 
     async fn left_over(&self) -> Vec<String> {
         let name = &self.name;
-        tell(&shared(), &format!("SELECT id FROM lockhouse_claims WHERE name = '{name}' AND state <> 2")).await
+        let left = format!(
+            "SELECT id FROM lockhouse_locks WHERE name = '{name}' AND id IS NOT NULL
+             UNION ALL SELECT id FROM lockhouse_claims WHERE name = '{name}' AND state <> 2"
+        );
+        tell(&shared(), &left).await
     }
 }
 

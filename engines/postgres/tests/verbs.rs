@@ -7,10 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select};
-use lockhouse_core::{Checkup, Claim, Connector, Kind, Locks, Renewal, Side, Standing, Withdrawal, Write, Written};
+use lockhouse_core::{
+    Checkup, Claim, Connector, Kind, Locks, Patience, Renewal, Side, Standing, Withdrawal, Write, Written,
+};
 use lockhouse_postgres::{Hold, Postgres};
 use lockhouse_testkit::{PgBouncer, claim, eventually};
 use servers::{Server, client, shared, table, tell};
+
+/// Claims that stand in their lock's row.
+const IN_ROWS: &str = "lockhouse_locks WHERE id IS NOT NULL";
 
 fn token(standing: Standing) -> u64 {
     match standing {
@@ -24,16 +29,18 @@ async fn count(address: &str, from: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_claim_is_one_row_and_a_lock_keeps_one_row_with_its_counter() {
+async fn a_claim_that_nobody_is_beside_stands_in_its_locks_row_which_stays() {
     let (address, table) = (shared(), table());
     let client = client(&address, &table).await;
+    let standing = format!("{table}_locks WHERE id IS NOT NULL");
     for round in 1..4 {
         let a = claim("a");
         assert_eq!(token(client.front.claim(&a).await.unwrap()), round);
-        assert_eq!(count(&address, &format!("{table}_claims")).await, 1);
+        assert_eq!(count(&address, &standing).await, 1);
         assert_eq!(client.front.withdraw(&a).await.unwrap(), Withdrawal::Withdrawn);
-        assert_eq!(count(&address, &format!("{table}_claims")).await, 0);
+        assert_eq!(count(&address, &standing).await, 0);
         assert_eq!(count(&address, &format!("{table}_locks")).await, 1);
+        assert_eq!(count(&address, &format!("{table}_claims")).await, 0);
     }
     // Who only asks leaves nothing.
     assert_eq!(client.front.withdraw(&claim("b")).await.unwrap(), Withdrawal::NotThere);
@@ -102,7 +109,7 @@ async fn a_claim_that_somebody_has_locked_does_not_hold_up_the_renewal_of_others
         token(client.front.claim(claim).await.unwrap());
     }
     // Somebody looks at a row in a transaction of theirs, for two seconds.
-    let look = format!("BEGIN; SELECT pg_sleep(2) FROM (SELECT FROM {table}_claims WHERE name = 'b' FOR UPDATE) x");
+    let look = format!("BEGIN; SELECT pg_sleep(2) FROM (SELECT FROM {table}_locks WHERE name = 'b' FOR UPDATE) x");
     let renew = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         client.keeper.renew(&claims).await.unwrap()
@@ -139,6 +146,68 @@ async fn what_may_not_be_created_is_refused_until_somebody_else_does_it() {
     assert_eq!(postgres.connect(Side::Front).await.unwrap_err().kind(), Kind::Corrupt);
 }
 
+/// The tables of version 2, and one of its functions.
+fn version_2(table: &str) -> String {
+    let tables = [include_str!("../src/sql/schema/tables.sql"), include_str!("../src/sql/schema/rows.sql")].concat();
+    let rest =
+        "CREATE FUNCTION lockhouse_withdraw(the_name text, the_id bytea, OUT was_there boolean, OUT micros bigint)
+                LANGUAGE sql AS 'SELECT false, 0::bigint';
+                UPDATE lockhouse_version SET version = 2;";
+    (tables + rest).replace("lockhouse_", &format!("{table}_"))
+}
+
+#[tokio::test]
+async fn a_lock_and_its_line_outlive_the_change_to_a_newer_version() {
+    let (address, table) = (shared(), table());
+    tell(&address, &version_2(&table)).await;
+    let (holder, waiter, late) = (claim("a"), claim("a"), claim("a"));
+    let id = |claim: &Claim| format!("'\\x{:032x}'", u128::from_be_bytes(*claim.id.as_bytes()));
+    let rest = "clock_timestamp() + interval '10 s', clock_timestamp(), false, false, 'nobody', 'tester', NULL";
+    let before = format!(
+        "INSERT INTO {table}_locks VALUES ('a', 7, clock_timestamp());
+         INSERT INTO {table}_claims VALUES ('a', 0, {}, 1, 1, 0, 0, 6, {rest}), ('a', 1, {}, 1, 1, 0, 7, NULL, {rest})",
+        id(&holder),
+        id(&waiter)
+    );
+    tell(&address, &before).await;
+    let client = client(&address, &table).await;
+    assert_eq!(client.front.claim(&late).await.unwrap(), Standing::Queued { ahead: 2 });
+    let claims = [holder.clone(), waiter.clone(), late.clone()];
+    assert_eq!(client.keeper.renew(&claims).await.unwrap(), [Renewal::Renewed; 3]);
+    let mut newest = token(client.front.claim(&holder).await.unwrap());
+    assert_eq!(newest, 6);
+    for (gone, next) in [(&holder, &waiter), (&waiter, &late)] {
+        assert_eq!(client.front.withdraw(gone).await.unwrap(), Withdrawal::Withdrawn);
+        let granted = token(client.front.claim(next).await.unwrap());
+        assert!(granted > newest, "{granted} after {newest}");
+        newest = granted;
+    }
+    // The next one finds nobody, and stands in the lock's row.
+    assert_eq!(client.front.withdraw(&late).await.unwrap(), Withdrawal::Withdrawn);
+    assert!(token(client.front.claim(&claim("a")).await.unwrap()) > newest);
+    assert_eq!(count(&address, &format!("{table}_locks WHERE id IS NOT NULL AND NOT crowded")).await, 1);
+}
+
+#[tokio::test]
+async fn a_claim_in_its_locks_row_moves_into_the_line_when_others_come_and_not_for_who_does_not_wait() {
+    let (address, table) = (shared(), table());
+    let client = client(&address, &table).await;
+    let (first, second) = (claim("a"), claim("a"));
+    let tries = Claim { patience: Patience::None, ..claim("a") };
+    let granted = token(client.front.claim(&first).await.unwrap());
+    let standing = format!("{table}_locks WHERE id IS NOT NULL AND NOT crowded");
+    assert_eq!(client.front.claim(&tries).await.unwrap(), Standing::Refused);
+    let other = Claim { capacity: 2, ..tries.clone() };
+    assert_eq!(client.front.claim(&other).await.unwrap_err().kind(), Kind::Conflict);
+    assert_eq!(count(&address, &standing).await, 1);
+    assert_eq!(client.front.claim(&second).await.unwrap(), Standing::Queued { ahead: 1 });
+    assert_eq!(count(&address, &standing).await, 0);
+    assert_eq!(count(&address, &format!("{table}_claims WHERE token = {granted} OR state = 1")).await, 2);
+    assert_eq!(client.keeper.renew(&[first.clone(), second]).await.unwrap(), [Renewal::Renewed; 2]);
+    assert_eq!(token(client.front.claim(&first).await.unwrap()), granted);
+    assert_eq!(client.front.withdraw(&first).await.unwrap(), Withdrawal::Withdrawn);
+}
+
 #[tokio::test]
 async fn a_dropped_request_leaves_no_transaction_open() {
     let (server, name) = (Server::start(&[]), "a");
@@ -157,7 +226,7 @@ async fn a_dropped_request_leaves_no_transaction_open() {
         for a in &claims {
             client.front.withdraw(a).await.unwrap();
         }
-        count(&address, "lockhouse_claims").await == 0
+        count(&address, "lockhouse_claims").await == 0 && count(&address, IN_ROWS).await == 0
     })
     .await;
     let open = "pg_stat_activity WHERE application_name = 'lockhouse' AND state LIKE 'idle in transaction%'";
@@ -200,6 +269,7 @@ async fn a_thousand_waiters(hold: Hold) {
     }
     assert!((3..=8).contains(&most), "{hold:?}: {most} connections");
     assert_eq!(count(&address, "lockhouse_claims").await, 0);
+    assert_eq!(count(&address, IN_ROWS).await, 0);
 }
 
 #[tokio::test]

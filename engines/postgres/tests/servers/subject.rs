@@ -75,6 +75,8 @@ impl Subject for OneServer {
 impl Saboteur for OneServer {
     async fn remove(&self, name: &Name) {
         let name = name.as_str().replace('\'', "''");
+        // It stands in its lock's row first, and may move from there.
+        tell(&self.0, &format!("UPDATE lockhouse_locks SET id = NULL WHERE name = '{name}'")).await;
         tell(&self.0, &format!("DELETE FROM lockhouse_claims WHERE name = '{name}'")).await;
     }
 }

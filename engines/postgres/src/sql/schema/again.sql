@@ -1,5 +1,5 @@
 -- A claim that is in line was sent again: its lease is renewed, a smaller weight is a downgrade, a floor raises its token.
-CREATE FUNCTION lockhouse_again(
+CREATE OR REPLACE FUNCTION lockhouse_again(
     mine lockhouse_claims, the_weight bigint, the_capacity bigint, the_end timestamptz, the_floor bigint,
     the_lingers boolean, the_channel text, newest bigint, at timestamptz,
     OUT standing smallint, OUT number bigint, OUT waiters bigint, OUT left_micros bigint

@@ -1,6 +1,6 @@
 -- Locks the row of a name for this transaction, making it first if need be, and raises its counter: the next number, and
--- not one below the floor.
-CREATE FUNCTION lockhouse_enter(the_name text, the_floor bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+-- not one below the floor. Whoever there is stands in lockhouse_claims then.
+CREATE OR REPLACE FUNCTION lockhouse_enter(the_name text, the_floor bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint;
 BEGIN
@@ -10,10 +10,12 @@ BEGIN
         UPDATE lockhouse_locks
         SET counter = greatest(
                 counter + 1, the_floor, CASE WHEN counter = 0 THEN (SELECT floor + 1 FROM lockhouse_version) END),
-            used = clock_timestamp()
-        WHERE name = the_name RETURNING counter INTO newest;
+            used = clock_timestamp(), crowded = true
+        WHERE name = the_name AND id IS NULL RETURNING counter INTO newest;
         EXIT WHEN FOUND;
-        INSERT INTO lockhouse_locks VALUES (the_name, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
+        IF NOT lockhouse_crowd(the_name) THEN
+            INSERT INTO lockhouse_locks VALUES (the_name, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
+        END IF;
     END LOOP;
     RETURN newest;
 END $$;

@@ -1,11 +1,18 @@
 -- An operator ends the claims whose ids lie in this range: those that people call by one public id.
-CREATE FUNCTION lockhouse_evict(the_name text, first_id bytea, last_id bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION lockhouse_evict(the_name text, first_id bytea, last_id bytea)
+RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint;
     at timestamptz;
     mine record;
     was_there boolean := false;
 BEGIN
+    UPDATE lockhouse_locks SET evicted = true
+    WHERE name = the_name AND id BETWEEN first_id AND last_id AND lease_end > clock_timestamp();
+    IF FOUND THEN
+        -- It stands in its lock's row, and nobody else is there.
+        RETURN true;
+    END IF;
     SELECT counter INTO newest FROM lockhouse_locks WHERE name = the_name FOR UPDATE;
     IF NOT FOUND AND EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name) THEN
         -- Somebody deleted it.

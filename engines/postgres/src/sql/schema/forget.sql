@@ -1,10 +1,10 @@
 -- Forgets locks that nobody has used for a day. The highest of their numbers is where such a lock goes on from.
-CREATE FUNCTION lockhouse_forget() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION lockhouse_forget() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     -- A row that is used in between is looked at again, and its `used` is new then.
     WITH idle AS MATERIALIZED (
         SELECT name FROM lockhouse_locks AS lock
-        WHERE used < clock_timestamp() - interval '1 day'
+        WHERE used < clock_timestamp() - interval '1 day' AND (id IS NULL OR lease_end <= clock_timestamp())
           AND NOT EXISTS (SELECT FROM lockhouse_claims AS claim WHERE claim.name = lock.name)
         LIMIT 1000 FOR UPDATE SKIP LOCKED
     ), forgotten AS (

@@ -1,5 +1,5 @@
 -- The weight of the holders of a name whose lease is not over; the others are swept.
-CREATE FUNCTION lockhouse_held(the_name text, at timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION lockhouse_held(the_name text, at timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     held bigint;
     first_end timestamptz;

@@ -1,5 +1,5 @@
 -- Whether a newcomer gets in, in a line that was settled; and the capacity that the name is in use with.
-CREATE FUNCTION lockhouse_look(
+CREATE OR REPLACE FUNCTION lockhouse_look(
     the_name text, the_weight bigint, the_capacity bigint, the_priority integer, barges boolean, at timestamptz,
     OUT number_in_use bigint, OUT has_room boolean
 ) LANGUAGE plpgsql AS $$

@@ -1,6 +1,6 @@
 -- Where a waiter stands: how many claims are ahead, how many of them wait, and in how many microseconds the first lease
 -- of a holder is over. It counts to a hundred: who joins a long line must not pay for its length.
-CREATE FUNCTION lockhouse_queued(
+CREATE OR REPLACE FUNCTION lockhouse_queued(
     the_name text, the_priority integer, the_arrival bigint, at timestamptz,
     OUT ahead bigint, OUT waiters bigint, OUT left_micros bigint
 ) LANGUAGE plpgsql AS $$

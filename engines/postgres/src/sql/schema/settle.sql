@@ -1,7 +1,8 @@
 -- Lets in who is next, in order, as long as they fit, and tells their clients. The rule is that of the core's `line`:
 -- the first that does not fit stops everybody behind it. Needs the row of the name locked, and its newest number. Gives
 -- the newest number.
-CREATE FUNCTION lockhouse_settle(the_name text, newest bigint, at timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION lockhouse_settle(the_name text, newest bigint, at timestamptz)
+RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     next record;
     room bigint;

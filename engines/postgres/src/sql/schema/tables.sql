@@ -1,13 +1,15 @@
 -- What the PostgreSQL engine keeps. `lockhouse_` stands for the name in the engine's URL, ?table=schema.name.
 --
 -- Everything is changed by the functions beside this file, each call of which is one transaction of its own under READ
--- COMMITTED. Whoever changes the claims of a name has its row in lockhouse_locks locked; renewals alone do not, and they
--- never wait for anybody. So there is no circle of waiting, and no deadlock.
+-- COMMITTED. Whoever changes the claims of a name has its row in lockhouse_locks locked, and no other row of that table.
+-- Renewals alone change claims of many names, and those in lockhouse_claims without that; they never wait for anybody.
+-- So there is no circle of waiting, and no deadlock.
 --
 -- Times are those of the server (clock_timestamp), never a client's. Rows come and go all the time: the tables are vacuumed
 -- often, and never cut short, for which everybody would have to wait.
 
--- One row for each lock. It is there before anybody searches for claims, so that two newcomers meet at it.
+-- One row for each lock. It is there before anybody searches for claims, so that two newcomers meet at it. It has more
+-- columns, for a claim that nobody is beside: see sole.sql.
 CREATE TABLE lockhouse_locks (
     name    text COLLATE "C" PRIMARY KEY,
     counter bigint NOT NULL,       -- the newest number given out: tokens and places in line; 0 for a row just made
@@ -15,7 +17,7 @@ CREATE TABLE lockhouse_locks (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = off);
 
--- One row for each claim: who holds a lock and who waits for it.
+-- One row for each claim of a lock that several want: who holds it and who waits for it.
 --
 -- The key begins with the name and the state: the holders of a name lie side by side, however many wait.
 CREATE TABLE lockhouse_claims (

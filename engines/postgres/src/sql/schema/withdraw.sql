@@ -1,11 +1,19 @@
 -- Releases a claim or leaves the line. Says whether it was there.
-CREATE FUNCTION lockhouse_withdraw(
+CREATE OR REPLACE FUNCTION lockhouse_withdraw(
     the_name text, the_id bytea, OUT was_there boolean, OUT micros bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint;
     at timestamptz;
 BEGIN
+    -- The short way: it stands in its lock's row. If somebody is just moving it into the line, this waits for them, finds
+    -- it gone from here, and the next statements see it there.
+    UPDATE lockhouse_locks SET id = NULL WHERE name = the_name AND id = the_id
+    RETURNING lease_end > clock_timestamp(), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    INTO was_there, micros;
+    IF FOUND THEN
+        RETURN;
+    END IF;
     SELECT counter INTO newest FROM lockhouse_locks WHERE name = the_name FOR UPDATE;
     IF NOT FOUND AND EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name) THEN
         -- Somebody deleted it.

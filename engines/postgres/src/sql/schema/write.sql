@@ -1,6 +1,6 @@
 -- Writes a cell if its version and token allow it; a repetition is answered as the first time.
 -- outcome: 0 written (number: the new version), 1 changed (number: its version), 2 stale (number: the newest token).
-CREATE FUNCTION lockhouse_write(
+CREATE OR REPLACE FUNCTION lockhouse_write(
     the_name text, the_id bytea, the_value bytea, if_version bigint, the_token bigint,
     OUT outcome smallint, OUT number bigint
 ) LANGUAGE plpgsql AS $$

@@ -1,1 +1,0 @@
-UPDATE lockhouse_version SET version = 2;
