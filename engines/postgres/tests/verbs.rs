@@ -146,6 +146,11 @@ async fn what_may_not_be_created_is_refused_until_somebody_else_does_it() {
     assert_eq!(postgres.connect(Side::Front).await.unwrap_err().kind(), Kind::Corrupt);
 }
 
+/// The id of a claim as it is written in a statement.
+fn id(claim: &Claim) -> String {
+    format!("'\\x{:032x}'", u128::from_be_bytes(*claim.id.as_bytes()))
+}
+
 /// The tables of version 2, and one of its functions.
 fn version_2(table: &str) -> String {
     let tables = [include_str!("../src/sql/schema/tables.sql"), include_str!("../src/sql/schema/rows.sql")].concat();
@@ -161,7 +166,6 @@ async fn a_lock_and_its_line_outlive_the_change_to_a_newer_version() {
     let (address, table) = (shared(), table());
     tell(&address, &version_2(&table)).await;
     let (holder, waiter, late) = (claim("a"), claim("a"), claim("a"));
-    let id = |claim: &Claim| format!("'\\x{:032x}'", u128::from_be_bytes(*claim.id.as_bytes()));
     let rest = "clock_timestamp() + interval '10 s', clock_timestamp(), false, false, 'nobody', 'tester', NULL";
     let before = format!(
         "INSERT INTO {table}_locks VALUES ('a', 7, clock_timestamp());
@@ -206,6 +210,27 @@ async fn a_claim_in_its_locks_row_moves_into_the_line_when_others_come_and_not_f
     assert_eq!(client.keeper.renew(&[first.clone(), second]).await.unwrap(), [Renewal::Renewed; 2]);
     assert_eq!(token(client.front.claim(&first).await.unwrap()), granted);
     assert_eq!(client.front.withdraw(&first).await.unwrap(), Withdrawal::Withdrawn);
+}
+
+#[tokio::test]
+async fn a_withdrawal_takes_out_a_claim_whose_request_is_still_under_way() {
+    let (address, table) = (shared(), table());
+    let client = client(&address, &table).await;
+    let (before, a) = (claim("a"), claim("a"));
+    token(client.front.claim(&before).await.unwrap());
+    client.front.withdraw(&before).await.unwrap();
+    let id = id(&a);
+    let slow = format!(
+        "BEGIN; SELECT {table}_claim('a', {id}, 1, 1, 0, 1::smallint, 10000000, 0, false, 'nobody', 'tester', NULL);
+         SELECT pg_sleep(1); COMMIT"
+    );
+    let withdraw = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.front.withdraw(&a).await.unwrap()
+    };
+    let (withdrawal, _) = tokio::join!(withdraw, tell(&address, &slow));
+    assert_eq!(withdrawal, Withdrawal::Withdrawn);
+    assert_eq!(count(&address, &format!("{table}_locks WHERE id IS NOT NULL")).await, 0);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ CREATE OR REPLACE FUNCTION lockhouse_claim(
 ) LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint;
+    settled bigint;
     at timestamptz;
     the_end timestamptz;
     sole record;
@@ -49,7 +50,10 @@ BEGIN
         micros := (extract(epoch FROM at) * 1000000)::bigint;
         RETURN;
     END IF;
-    newest := lockhouse_enter(the_name, the_floor);
+    IF sole.id IS NOT NULL THEN
+        newest := lockhouse_crowd(the_name, the_floor);
+    END IF;
+    newest := coalesce(newest, lockhouse_enter(the_name, the_floor));
     at := clock_timestamp();
     the_end := at + ttl_micros * interval '1 microsecond';
     micros := (extract(epoch FROM at) * 1000000)::bigint;
@@ -67,8 +71,11 @@ BEGIN
             -- It is out of the line, and whoever is behind it comes first.
             DELETE FROM lockhouse_claims WHERE name = the_name AND state = mine.state AND id = the_id;
         END IF;
-        newest := lockhouse_settle(the_name, newest, at) + 1;
-        UPDATE lockhouse_locks SET counter = newest WHERE name = the_name;
+        settled := lockhouse_settle(the_name, newest, at);
+        IF settled > newest THEN
+            newest := settled + 1;
+            UPDATE lockhouse_locks SET counter = newest WHERE name = the_name;
+        END IF;
         SELECT number_in_use, has_room INTO number, fits FROM lockhouse_look(
             the_name, the_weight, the_capacity, the_priority, patience = 2, at);
         IF number <> the_capacity OR (NOT fits AND patience = 0) THEN

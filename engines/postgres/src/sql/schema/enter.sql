@@ -13,9 +13,9 @@ BEGIN
             used = clock_timestamp(), crowded = true
         WHERE name = the_name AND id IS NULL RETURNING counter INTO newest;
         EXIT WHEN FOUND;
-        IF NOT lockhouse_crowd(the_name) THEN
-            INSERT INTO lockhouse_locks VALUES (the_name, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
-        END IF;
+        newest := lockhouse_crowd(the_name, the_floor);
+        EXIT WHEN newest IS NOT NULL;
+        INSERT INTO lockhouse_locks VALUES (the_name, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
     END LOOP;
     RETURN newest;
 END $$;

@@ -1,6 +1,6 @@
 -- A claim that nobody is beside stands in its lock's own row: one update takes the lock, and one gives it back. Nothing
 -- of this has an index, so the row stays where it is (a heap-only update). Others who come move that claim into
--- lockhouse_claims first. It never moves back: who looks there second misses nobody.
+-- lockhouse_claims first. It does not move back before its lease is over: who looks there second misses nobody.
 --
 -- A row is crowded until a claim finds that nobody is there. So are rows of before, whose claims are where they were.
 ALTER TABLE lockhouse_locks

@@ -4,17 +4,22 @@ CREATE OR REPLACE FUNCTION lockhouse_withdraw(
 ) LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint;
+    sole bytea;
     at timestamptz;
 BEGIN
-    -- The short way: it stands in its lock's row. If somebody is just moving it into the line, this waits for them, finds
-    -- it gone from here, and the next statements see it there.
-    UPDATE lockhouse_locks SET id = NULL WHERE name = the_name AND id = the_id
-    RETURNING lease_end > clock_timestamp(), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-    INTO was_there, micros;
-    IF FOUND THEN
-        RETURN;
-    END IF;
-    SELECT counter INTO newest FROM lockhouse_locks WHERE name = the_name FOR UPDATE;
+    LOOP
+        -- The short way: it stands in its lock's row. If somebody is just moving it into the line, this waits for them,
+        -- finds it gone from here, and what comes below sees it there.
+        UPDATE lockhouse_locks SET id = NULL WHERE name = the_name AND id = the_id
+        RETURNING lease_end > clock_timestamp(), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+        INTO was_there, micros;
+        IF FOUND THEN
+            RETURN;
+        END IF;
+        SELECT counter, id INTO newest, sole FROM lockhouse_locks WHERE name = the_name FOR UPDATE;
+        -- It may just have come there: its own request was under way.
+        EXIT WHEN sole IS DISTINCT FROM the_id;
+    END LOOP;
     IF NOT FOUND AND EXISTS (SELECT FROM lockhouse_claims WHERE name = the_name) THEN
         -- Somebody deleted it.
         newest := lockhouse_enter(the_name, 0);
