@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use lockhouse_bench::{GoMutex, Outcome, RawEtcd, Server, contest, in_turns, our_turn, ours};
 
-const PAIRS_PER_ROUND: u32 = 256;
+/// In a round: so many, and no fewer than this for each task.
+const PAIRS: u32 = 256;
+const EACH: u32 = 32;
 const CONTESTS: usize = 3;
 
 #[tokio::main]
@@ -27,7 +29,8 @@ async fn main() -> Outcome<()> {
                 Ok(())
             }
         };
-        let compared = in_turns(tasks, PAIRS_PER_ROUND, theirs, |task, pairs| ours(locks.clone(), task, pairs)).await?;
+        let compared =
+            in_turns(tasks, PAIRS.max(tasks * EACH), theirs, |task, pairs| ours(locks.clone(), task, pairs)).await?;
         println!("{compared}");
     }
     let clients = [locks, connect().await?];

@@ -15,7 +15,9 @@ use lockhouse_bench::{CONTENDERS, CONTEST, Handed, Outcome, Server, contest, in_
 use lockhouse_testkit::python_with;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-const PAIRS_PER_ROUND: u32 = 256;
+/// In a round: so many, and no fewer than this for each task.
+const PAIRS: u32 = 256;
+const EACH: u32 = 32;
 const CONTESTS: usize = 3;
 
 /// So many nodes created and deleted, below one of the task's own.
@@ -52,7 +54,7 @@ async fn main() -> Outcome<()> {
     for tasks in [1, 64] {
         let compared = in_turns(
             tasks,
-            PAIRS_PER_ROUND,
+            PAIRS.max(tasks * EACH),
             |task, count| pairs(Arc::clone(&raw), task, count),
             |task, count| ours(locks.clone(), task, count),
         );

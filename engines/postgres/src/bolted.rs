@@ -105,9 +105,9 @@ impl Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt and leaves the line at the same time. Whoever comes in between finds the bolt shut for a moment, and
-    /// tries again: nobody was told yet that the lock is free, for both are waited for. A bolt that does not open in time
-    /// keeps nobody from leaving: its connection ends by itself.
+    /// Opens the bolt and leaves the line at once. Whoever has the next turn may find it shut for a moment, and tries
+    /// again: until both are done, nobody has heard that the lock is free. A bolt that does not open in time keeps
+    /// nobody from leaving: its connection ends by itself.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
         let opening = self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8));
         let (opened, withdrawal) = tokio::join!(opening, Server::withdraw(&self.line, claim));

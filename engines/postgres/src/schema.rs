@@ -14,8 +14,8 @@ use crate::tables::{Tables, sql};
 
 /// What brings the tables from one version to the next. The last of them is the version of this build.
 const TABLES: &[&str] = &[sql!("schema/tables"), sql!("schema/rows"), sql!("schema/sole")];
-/// Made for the tables of this build, and made anew when those of an older one were changed: older clients go on calling
-/// them, so what they take and give stays as it is.
+/// Made for the tables of this build, and made anew when those of an older one were changed: older clients go on
+/// calling them, so what they take and give stays as it is.
 const FUNCTIONS: &[&str] = &[
     sql!("schema/key"),
     sql!("schema/crowd"),

@@ -120,8 +120,8 @@ impl Ties {
         }
     }
 
-    /// The claim has no turn, or has it by now. If it has none its bolt is opened that was shut in advance, and its name
-    /// is not a quiet one. Nobody waits for that.
+    /// The claim has no turn, or has it by now. If it has none, the bolt that was shut in advance is opened, and its
+    /// name is not a quiet one. Nobody waits for that.
     pub(crate) fn forgo(&self, claim: &Claim) {
         if let Some(stage) = self.bolts.forgo(&claim.id) {
             self.order_open(claim.id, claim.name.clone(), stage);
