@@ -12,17 +12,18 @@ const MOST: usize = 1024;
 /// The names of which a client's last claim had its turn at once.
 ///
 /// An engine that holds by more than its line takes both together for such a name, and gives the other back when it is
-/// not the claim's turn. It is a guess, and nothing depends on it but speed.
+/// not the claim's turn. It is a guess, and nothing depends on it but speed. One claim of a name makes it at a time.
 #[derive(Debug, Default)]
 pub struct QuietNames {
     names: Mutex<HashSet<Name>>,
 }
 
 impl QuietNames {
-    /// Whether a claim is likely to have its turn at once, and alone. One that does not wait is not said to be: whoever
-    /// meets what it took in advance would be turned away, and it may be turned away as well.
+    /// Whether a claim is likely to have its turn at once, and alone. The next one is not, until its name is said to be
+    /// [`quiet`](Self::quiet) again. Nor is ever one that does not wait: whoever meets what it took in advance would be
+    /// turned away, and it may be turned away as well.
     pub fn expect(&self, claim: &Claim) -> bool {
-        claim.patience != Patience::None && claim.weight == claim.capacity && self.names().contains(&claim.name)
+        claim.patience != Patience::None && claim.weight == claim.capacity && self.names().remove(&claim.name)
     }
 
     /// A claim of this name had its turn at once.
@@ -35,11 +36,6 @@ impl QuietNames {
             names.clear();
         }
         names.insert(name.clone());
-    }
-
-    /// A claim of this name did not.
-    pub fn busy(&self, name: &Name) {
-        self.names().remove(name);
     }
 
     fn names(&self) -> MutexGuard<'_, HashSet<Name>> {
@@ -61,11 +57,12 @@ mod tests {
         let claim = Claim::on(name.clone(), Owner::process(), Duration::from_secs(1));
         assert!(!quiet.expect(&claim));
         quiet.quiet(&name);
-        assert!(quiet.expect(&claim));
         assert!(!quiet.expect(&Claim { patience: Patience::None, ..claim.clone() }));
         assert!(!quiet.expect(&Claim { capacity: 2, ..claim.clone() }));
-        quiet.busy(&name);
-        assert!(!quiet.expect(&claim));
+        assert!(quiet.expect(&claim));
+        assert!(!quiet.expect(&claim), "one at a time");
+        quiet.quiet(&name);
+        assert!(quiet.expect(&claim));
     }
 
     #[test]

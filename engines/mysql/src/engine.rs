@@ -36,6 +36,11 @@ impl Leases {
         Self { store, waiters, _tasks: tasks }
     }
 
+    /// Whether a claim is known to wait in line.
+    pub(crate) fn has_in_line(&self, claim: &Claim) -> bool {
+        self.waiters.knows(&claim.id)
+    }
+
     /// Looks until the claim may have moved.
     async fn wait(&self, claim: &Claim) -> Result<Option<Standing>> {
         let (mut looks, mut before) = (0, None);
@@ -66,7 +71,7 @@ impl Engine for Leases {
     async fn claim(&self, claim: &Claim) -> Result<Standing> {
         let claimed = async {
             check(claim)?;
-            let in_line = self.waiters.knows(&claim.id);
+            let in_line = self.has_in_line(claim);
             let claiming = Claiming { tables: &self.store.tables, claim, in_line };
             let standing = self.store.pool.run(patience(claim.ttl), &claiming).await??;
             self.waiters.answered(claim.id, standing);

@@ -129,8 +129,11 @@ impl Pool {
             let (connection, since) = match self.pick() {
                 Some(Picked::Idle(Idle { connection, since, .. })) => (connection, since),
                 Some(Picked::New(counted)) => break counted,
-                // All that is waited for here is the end of those that are being closed.
-                None => break permit(&self.connections).await,
+                // All that is waited for here is the end of those that are being closed, unless one came back meanwhile.
+                None => match timeout(BEHIND, permit(&self.connections)).await {
+                    Ok(counted) => break counted,
+                    Err(_) => continue,
+                },
             };
             owned.connection = Some(connection);
             if Clock::Boot.now().since(since) <= RESTED || owned.lives().await {
@@ -138,8 +141,11 @@ impl Pool {
             }
             owned.end();
         };
-        let connection = Conn::new(self.options.clone()).await.map_err(Fault::Connecting)?;
-        owned.connection = Some(Counted { connection, counted });
+        owned.connection = Some(match Conn::new(self.options.clone()).await {
+            Ok(connection) => Counted { connection, counted },
+            // One that waits for the disk is better than none.
+            Err(error) => self.idle().pop().ok_or(Fault::Connecting(error))?.connection,
+        });
         Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER, is_behind: false })
     }
 
@@ -224,7 +230,8 @@ impl Session<'_> {
     }
 
     /// Changes something by one statement, and does not wait until that is on the disk: how many rows it changed. The
-    /// server commits it by itself. Only a crash of its own, or whoever ends the connection just then, can undo it.
+    /// server commits it by itself. Only a crash of its own can undo it, or an operator who ends the connection or makes
+    /// the server read-only just then.
     pub(crate) async fn write_behind(&mut self, statement: &str) -> Result<u64, Fault> {
         self.final_word.store(true, Ordering::Release);
         let connection = self.connection()?;

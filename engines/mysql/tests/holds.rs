@@ -7,9 +7,9 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use lockhouse_core::{Clock, Kind, Locks};
+use lockhouse_core::{Clock, Connector, Kind, Locks, Side, Standing};
 use lockhouse_mysql::{Hold, Mysql};
-use lockhouse_testkit::{Cut, Proxy, Wire, eventually};
+use lockhouse_testkit::{Cut, Proxy, Wire, claim, eventually};
 use servers::{Server, number, shared};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -120,6 +120,36 @@ async fn a_bolt_that_was_shut_in_advance_is_opened_by_who_has_to_wait() {
     assert!(!is_open(&address, &name).await, "held, and not shut");
     guard.release().await.unwrap();
     assert!(is_open(&address, &name).await, "given back, and still shut");
+}
+
+/// The keeper renews a waiter at the moment in which its bolt is shut in advance, or is opened again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_shuts_no_bolt_for_a_claim_that_waits() {
+    let (address, name) = (shared(), format!("renewed-{:08x}", rand::random::<u32>()));
+    let mysql = Mysql::at(&address).unwrap().hold(Hold::Session);
+    let keeper = mysql.connect(Side::Keeper).await.unwrap();
+    let front = mysql.connect(Side::Front).await.unwrap();
+    let other = locks(&address, Hold::Lease).await;
+    for round in 0..40 {
+        let (first, waiter) = (claim(&name), claim(&name));
+        front.claim(&first).await.unwrap();
+        front.withdraw(&first).await.unwrap();
+        let guard = other.mutex(&name).lock().await.unwrap();
+        let asking = async {
+            assert!(matches!(front.claim(&waiter).await.unwrap(), Standing::Queued { .. }));
+            // As long as it waits, it is being asked for.
+            let _ = tokio::time::timeout(Duration::from_millis(30), front.moved(&waiter)).await;
+        };
+        let renewing = async {
+            for _ in 0..6 {
+                keeper.renew(std::slice::from_ref(&waiter)).await.unwrap();
+            }
+        };
+        tokio::join!(asking, renewing);
+        assert!(is_open(&address, &name).await, "round {round}: shut by a claim that waits");
+        front.withdraw(&waiter).await.unwrap();
+        guard.release().await.unwrap();
+    }
 }
 
 #[tokio::test]

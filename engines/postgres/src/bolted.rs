@@ -10,7 +10,7 @@ use lockhouse_core::{
     Result, Standing, Withdrawal, Write, Written,
 };
 
-use crate::bolts::{Bolts, NO_TURN, Shut};
+use crate::bolts::{Bolts, NO_TURN, Shut, until_open};
 use crate::engine::guarantees;
 use crate::error::Fault;
 use crate::hold::{Hold, Silence};
@@ -31,7 +31,7 @@ impl Bolted {
             return Err(full().into());
         }
         let (sent, _asking) = (Clock::Boot.now(), self.bolts.asking(claim.id));
-        let (token, shut) = match self.bolts.quiet_names.expect(claim) {
+        let (token, shut) = match self.hold == Hold::Session && self.bolts.quiet_names.expect(claim) {
             true => match self.claim_both(claim, sent).await {
                 Ok(both) => both,
                 Err(other) => return other,
@@ -64,7 +64,16 @@ impl Bolted {
             }
         };
         let shutting = async { Ok(self.bolts.shut(claim, NO_TURN, sent, limit(claim)).await) };
-        let (token, shut) = tokio::try_join!(turn, shutting)?;
+        let (token, shut) = match tokio::try_join!(turn, shutting) {
+            Ok(both) => both,
+            Err(other) => {
+                if let Some(phase) = self.bolts.forgo(claim) {
+                    // If it does not open in time, it does with the end of its connection.
+                    drop(until_open(phase, limit(claim)).await);
+                }
+                return Err(other);
+            }
+        };
         if self.bolts.is_held(claim, token, sent) && matches!(shut, Ok(Shut::Yes)) {
             return Ok((token, Shut::Yes));
         }
@@ -124,7 +133,7 @@ struct Advance<'a> {
 
 impl Drop for Advance<'_> {
     fn drop(&mut self) {
-        self.bolts.forgo(self.claim);
+        drop(self.bolts.forgo(self.claim));
     }
 }
 

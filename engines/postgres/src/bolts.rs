@@ -145,7 +145,8 @@ impl Bolts {
     pub(crate) async fn confirm(&self, claims: &[Claim], limit: Duration) -> Vec<Shut> {
         let phases: Vec<Option<Phase>> = {
             let entries = self.entries();
-            claims.iter().map(|claim| entries.get(&claim.id).map(|entry| entry.phase.borrow().clone())).collect()
+            let turn = |claim: &Claim| entries.get(&claim.id).filter(|entry| entry.token != NO_TURN);
+            claims.iter().map(|claim| turn(claim).map(|entry| entry.phase.borrow().clone())).collect()
         };
         let mut links: HashMap<&str, &Holding> = HashMap::new();
         for phase in phases.iter().flatten() {
@@ -179,14 +180,9 @@ impl Bolts {
         if let Some((_, withdrawn)) = self.asked().get_mut(id) {
             *withdrawn = true;
         }
-        let Some(Entry { orders, mut phase, .. }) = self.entries().remove(id) else { return Ok(()) };
+        let Some(Entry { orders, phase, .. }) = self.entries().remove(id) else { return Ok(()) };
         orders.send_modify(|order| order.wanted = false);
-        let opened = phase.wait_for(|phase| matches!(phase, Phase::Open | Phase::Lost));
-        match timeout(limit, opened).await {
-            // The task is over when its runtime is, and with that the connection.
-            Ok(_) => Ok(()),
-            Err(_) => Err(Fault::Silence(limit)),
-        }
+        until_open(phase, limit).await
     }
 
     /// The claim has its turn: whether its bolt is shut, as one that was shut in advance may be.
@@ -194,16 +190,14 @@ impl Bolts {
         self.enter(claim, token, sent).is_some_and(|(_, was_held)| was_held)
     }
 
-    /// Has the bolt of a claim opened that was shut in advance, unless the claim has got its turn by now. Nobody waits
-    /// for that.
-    pub(crate) fn forgo(&self, claim: &Claim) {
+    /// Has the bolt of a claim opened that was shut in advance, unless the claim has got its turn by now: what tells when
+    /// it is open.
+    pub(crate) fn forgo(&self, claim: &Claim) -> Option<watch::Receiver<Phase>> {
         let mut entries = self.entries();
-        if entries.get(&claim.id).is_some_and(|entry| entry.token == NO_TURN)
-            && let Some(entry) = entries.remove(&claim.id)
-        {
-            entry.orders.send_modify(|order| order.wanted = false);
-            self.quiet_names.busy(&claim.name);
-        }
+        entries.get(&claim.id).filter(|entry| entry.token == NO_TURN)?;
+        let Entry { orders, phase, .. } = entries.remove(&claim.id)?;
+        orders.send_modify(|order| order.wanted = false);
+        Some(phase)
     }
 
     /// The bolt of this claim, and whether it was shut before. None for a claim that was withdrawn: whoever opened its
@@ -243,5 +237,14 @@ impl Bolts {
 
     fn entries(&self) -> MutexGuard<'_, HashMap<ClaimId, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for a bolt that is not wanted any more.
+pub(crate) async fn until_open(mut phase: watch::Receiver<Phase>, limit: Duration) -> Result<(), Fault> {
+    match timeout(limit, phase.wait_for(|phase| matches!(phase, Phase::Open | Phase::Lost))).await {
+        // The task is over when its runtime is, and with that the connection.
+        Ok(_) => Ok(()),
+        Err(_) => Err(Fault::Silence(limit)),
     }
 }

@@ -37,6 +37,8 @@ const FUNCTIONS: &[&str] = &[
 ];
 /// Creating everything takes some 20 ms. Others may be at it, one after the other.
 const LONGEST: Duration = Duration::from_secs(10);
+/// How long a change may wait for a table that somebody is reading, and take in all.
+const WAITS_BRIEFLY: &str = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '8s'";
 /// Whoever creates or changes tables of ours holds this advisory lock of the database: concurrent `CREATE`s of the same
 /// thing fail in PostgreSQL, also with `IF NOT EXISTS`. The number spells "lckhouse".
 const CREATING: i64 = 0x6c63_6b68_6f75_7365;
@@ -87,6 +89,8 @@ async fn migrate(link: &mut Link, tables: &Tables) -> Result<(), Fault> {
     let waiting = format!("SET statement_timeout = 0; SELECT pg_advisory_lock({CREATING})");
     link.client.batch_execute(&waiting).await.map_err(Fault::Asking)?;
     let change = link.client.transaction().await.map_err(Fault::Asking)?;
+    // Whoever waits for a table has all others wait behind it.
+    change.batch_execute(WAITS_BRIEFLY).await.map_err(Fault::Asking)?;
     let (_, done) = greet(&change, tables).await?;
     // Others may have done it while we waited.
     for statements in changes(done).filter(|_| done < TABLES.len()) {

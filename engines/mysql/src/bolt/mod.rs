@@ -52,8 +52,8 @@ impl Bolted {
         if !self.ties.have_room(&claim.id) {
             return Err(self.ties.full());
         }
-        let _asked = self.ties.bolts.ask(&claim.id);
-        let (token, shut) = match self.ties.quiet_names.expect(claim) {
+        let (_asked, waited) = (self.ties.bolts.ask(&claim.id), self.line.has_in_line(claim));
+        let (token, shut) = match !waited && self.ties.in_advance(claim) {
             true => match self.ask_for_both(claim).await {
                 Ok(both) => both,
                 Err(other) => return other,
@@ -63,7 +63,9 @@ impl Bolted {
                 other => return Ok(other),
             },
         };
-        self.ties.quiet_names.quiet(&claim.name);
+        if !waited {
+            self.ties.quiet_names.quiet(&claim.name);
+        }
         match shut {
             Shut::Yes => Ok(Standing::Granted { token }),
             Shut::Lost => {
@@ -131,7 +133,8 @@ impl Bolted {
         let known: Vec<_> = claims.iter().map(|claim| self.ties.bolts.look(&claim.id)).collect();
         let answering = self.ties.speak(&known, limit).await;
         let each = claims.iter().zip(known).map(async |(claim, known)| match known {
-            None | Some((Stage::Busy, _)) => Renewal::Renewed,
+            // Whoever asks for its turn shuts its bolt or opens it.
+            None | Some((_, NO_TURN) | (Stage::Busy, _)) => Renewal::Renewed,
             Some((Stage::Lost, _)) => Renewal::Gone,
             Some((Stage::Shut(connection, _), _)) if answering.get(&connection) == Some(&true) => Renewal::Renewed,
             // Its connection broke: another one may shut it again, unless another program was faster.

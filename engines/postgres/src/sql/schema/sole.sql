@@ -17,6 +17,8 @@ ALTER TABLE lockhouse_locks
     ADD channel   text,
     ADD owner     text,
     ADD note      text,
-    -- No number is given out beside it. This also stops a function of version 2 that was about to do so, because it was
-    -- at work when the new ones came: it would not see who stands here.
-    ADD CHECK (id IS NULL OR (NOT crowded AND token = counter));
+    -- The last number that a row gave out which is not crowded is the token of who stands there, or stood. This also
+    -- stops a function of version 2 that was at work when the new ones came: it would not see who stands here, and would
+    -- not say that the row is crowded.
+    ADD CHECK (crowded OR token = counter),
+    ADD CHECK (NOT crowded OR id IS NULL);
