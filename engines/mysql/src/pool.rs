@@ -129,7 +129,7 @@ impl Pool {
             let (connection, since) = match self.pick() {
                 Some(Picked::Idle(Idle { connection, since, .. })) => (connection, since),
                 Some(Picked::New(counted)) => break counted,
-                // All that is waited for here is the end of those that are being closed, unless one came back meanwhile.
+                // All that is waited for is the end of those that are being closed, unless one came back meanwhile.
                 None => match timeout(BEHIND, permit(&self.connections)).await {
                     Ok(counted) => break counted,
                     Err(_) => continue,
@@ -230,8 +230,8 @@ impl Session<'_> {
     }
 
     /// Changes something by one statement, and does not wait until that is on the disk: how many rows it changed. The
-    /// server commits it by itself. Only a crash of its own can undo it, or an operator who ends the connection or makes
-    /// the server read-only just then.
+    /// server commits it by itself. Only a crash of its own can undo it, or an operator who ends the connection or
+    /// makes the server read-only just then.
     pub(crate) async fn write_behind(&mut self, statement: &str) -> Result<u64, Fault> {
         self.final_word.store(true, Ordering::Release);
         let connection = self.connection()?;

@@ -190,8 +190,8 @@ impl Bolts {
         self.enter(claim, token, sent).is_some_and(|(_, was_held)| was_held)
     }
 
-    /// Has the bolt of a claim opened that was shut in advance, unless the claim has got its turn by now: what tells when
-    /// it is open.
+    /// Has the bolt of a claim opened that was shut in advance, unless the claim has got its turn by now: what tells
+    /// when it is open.
     pub(crate) fn forgo(&self, claim: &Claim) -> Option<watch::Receiver<Phase>> {
         let mut entries = self.entries();
         entries.get(&claim.id).filter(|entry| entry.token == NO_TURN)?;

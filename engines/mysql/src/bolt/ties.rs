@@ -120,16 +120,16 @@ impl Ties {
         }
     }
 
-    /// The claim has no turn, or has it by now. If it has none, the bolt that was shut in advance is opened. Nobody waits
-    /// for that.
+    /// The claim has no turn, or has it by now. If it has none, the bolt that was shut in advance is opened. Nobody
+    /// waits for that.
     pub(crate) fn forgo(&self, claim: &Claim) {
         if let Some(stage) = self.bolts.forgo(&claim.id) {
             self.order_open(claim.id, claim.name.clone(), stage);
         }
     }
 
-    /// Whether the bolt of a claim is shut while its turn is asked for. A row is not: it has a connection to itself, and
-    /// who only waits takes none from others.
+    /// Whether the bolt of a claim is shut while its turn is asked for. A row is not: it has a connection to itself,
+    /// and who only waits takes none from others.
     pub(crate) fn in_advance(&self, claim: &Claim) -> bool {
         self.hold == Hold::Session && self.quiet_names.expect(claim)
     }
