@@ -268,8 +268,6 @@ enum Placed {
 pub(crate) struct Withdrawing<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) claim: &'a Claim,
-    /// A lock that nobody else wants is given back without waiting for the disk.
-    pub(crate) behind: bool,
 }
 
 impl Request for Withdrawing<'_> {
@@ -278,13 +276,11 @@ impl Request for Withdrawing<'_> {
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Withdrawal, Fault> {
         let key = [("id", Value::id(&self.claim.id)), ("name", Value::name(&self.claim.name))];
         // A claim only ever moves from its lock's row into the line, so whoever looks there second misses none.
-        let [give_back, withdraw] = [sql!("give_back"), sql!("withdraw")].map(|place| self.tables.write(place, &key));
-        let given_back = match self.behind {
-            true => session.write_behind(&give_back).await?,
-            false => set(&session.write(&give_back).await?, 0)?.changed,
-        };
-        if given_back == 1 || set(&session.write(&withdraw).await?, 0)?.changed == 1 {
-            return Ok(Withdrawal::Withdrawn);
+        for place in [sql!("give_back"), sql!("withdraw")] {
+            let sets = session.write(&self.tables.write(place, &key)).await?;
+            if set(&sets, 0)?.changed == 1 {
+                return Ok(Withdrawal::Withdrawn);
+            }
         }
         // Its lease is over: the row goes, but it was out of the line already.
         session.write(&self.tables.write(sql!("remove"), &key)).await?;

@@ -198,7 +198,7 @@ impl Connector for Mysql {
         let preparing = Preparing { tables: &self.tables, hold: self.hold, create: self.create };
         let context = |error: Error| error.engine(ENGINE).during("connect", None);
         let settings = pool.run(PATIENCE, &preparing).await.map_err(context)?;
-        let store = Store { pool, tables: Arc::clone(&self.tables), are_short: self.hold != Hold::Lease };
+        let store = Store { pool, tables: Arc::clone(&self.tables) };
         let line = Leases::new(store, Arc::clone(&self.waiters), side == Side::Keeper);
         if self.hold == Hold::Lease {
             return Ok(Arc::new(line));

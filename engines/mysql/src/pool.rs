@@ -25,8 +25,6 @@ const RESTED: Duration = Duration::from_millis(250);
 const PING: Duration = Duration::from_millis(500);
 /// Which of two transactions that wait for each other is ended is up to the server: one of them gets through.
 const DEADLOCKS: u32 = 10;
-/// A connection that waits for the disk is not used for this long, unless there is no other.
-const BEHIND: Duration = Duration::from_millis(1);
 /// Whoever takes a lock asks for the server's time, too, when nobody has for this long.
 const TIMELESS: Duration = Duration::from_secs(1);
 
@@ -50,20 +48,6 @@ pub(crate) struct Pool {
 struct Idle {
     connection: Counted,
     since: Moment,
-    /// Whoever used it last did not wait for the end of its answer.
-    is_behind: bool,
-}
-
-impl Idle {
-    fn is_busy(&self) -> bool {
-        self.is_behind && Clock::Boot.now().since(self.since) < BEHIND
-    }
-}
-
-/// A connection for the next request, or the right to make one.
-enum Picked {
-    Idle(Idle),
-    New(OwnedSemaphorePermit),
 }
 
 /// A connection, and that it is one of so many.
@@ -125,44 +109,24 @@ impl Pool {
         let permit = async |of: &Arc<Semaphore>| Arc::clone(of).acquire_owned().await.expect("it is never closed");
         let wait = if waits { Some(permit(&self.waits).await) } else { None };
         let mut owned = Owned { connection: None, _wait: wait, _use: permit(&self.uses).await };
-        let counted = loop {
-            let (connection, since) = match self.pick() {
-                Some(Picked::Idle(Idle { connection, since, .. })) => (connection, since),
-                Some(Picked::New(counted)) => break counted,
-                // All that is waited for is the end of those that are being closed, unless one came back meanwhile.
-                None => match timeout(BEHIND, permit(&self.connections)).await {
-                    Ok(counted) => break counted,
-                    Err(_) => continue,
-                },
-            };
+        while let Some((connection, rested)) = self.rested() {
             owned.connection = Some(connection);
-            if Clock::Boot.now().since(since) <= RESTED || owned.lives().await {
-                return Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER, is_behind: false });
+            if !rested || owned.lives().await {
+                return Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER });
             }
             owned.end();
-        };
-        owned.connection = Some(match Conn::new(self.options.clone()).await {
-            Ok(connection) => Counted { connection, counted },
-            // One that waits for the disk is better than none.
-            Err(error) => self.idle().pop().ok_or(Fault::Connecting(error))?.connection,
-        });
-        Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER, is_behind: false })
+        }
+        // All that is waited for here is the end of those that are being closed.
+        let counted = permit(&self.connections).await;
+        let connection = Conn::new(self.options.clone()).await.map_err(Fault::Connecting)?;
+        owned.connection = Some(Counted { connection, counted });
+        Ok(Session { pool: self, owned, final_word, sent: Moment::NEVER })
     }
 
-    /// The connection that was used last. If all of them wait for the disk, a new one, or the one that has waited for
-    /// longest.
-    fn pick(&self) -> Option<Picked> {
-        let mut idle = self.idle();
-        if let Some(at) = idle.iter().rposition(|one| !one.is_busy()) {
-            return Some(Picked::Idle(idle.remove(at)));
-        }
-        if idle.is_empty() {
-            return None;
-        }
-        Some(match Arc::clone(&self.connections).try_acquire_owned() {
-            Ok(counted) => Picked::New(counted),
-            Err(_) => Picked::Idle(idle.remove(0)),
-        })
+    /// The connection that was used last, and whether that is long ago.
+    fn rested(&self) -> Option<(Counted, bool)> {
+        let Idle { connection, since } = self.idle().pop()?;
+        Some((connection, Clock::Boot.now().since(since) > RESTED))
     }
 
     /// Ends every connection that nobody uses: something happened that they may not have heard of.
@@ -213,8 +177,6 @@ pub(crate) struct Session<'a> {
     final_word: &'a AtomicBool,
     /// When something was last sent on it.
     sent: Moment,
-    /// The rest of the answer is read when something is sent again.
-    is_behind: bool,
 }
 
 impl Session<'_> {
@@ -229,34 +191,12 @@ impl Session<'_> {
         self.send(text, true).await
     }
 
-    /// Changes something by one statement, and does not wait until that is on the disk: how many rows it changed. The
-    /// server commits it by itself. Only a crash of its own can undo it, or an operator who ends the connection or
-    /// makes the server read-only just then.
-    pub(crate) async fn write_behind(&mut self, statement: &str) -> Result<u64, Fault> {
-        self.final_word.store(true, Ordering::Release);
-        let connection = self.connection()?;
-        let text = format!("START TRANSACTION; {statement} COMMIT;");
-        let changed = async {
-            let mut result = connection.query_iter(text).await?;
-            // Past the first answer. An error in the second is told when something is sent again, and nothing was
-            // changed then.
-            result.collect::<Row>().await?;
-            Ok(result.affected_rows())
-        };
-        let changed = changed.await.map_err(|error| Fault::Asking { error, final_word: true })?;
-        self.is_behind = true;
-        Ok(changed)
-    }
-
     async fn send(&mut self, text: &str, final_word: bool) -> Result<Vec<Set>, Fault> {
+        let Some(connection) = self.owned.connection.as_mut() else {
+            return Err(Fault::Answer("the connection was given back".into()));
+        };
         self.sent = Clock::Boot.now();
-        self.is_behind = false;
-        ask(self.connection()?, text).await.map_err(|error| Fault::Asking { error, final_word })
-    }
-
-    fn connection(&mut self) -> Result<&mut Conn, Fault> {
-        let counted = self.owned.connection.as_mut();
-        counted.map(|counted| &mut counted.connection).ok_or(Fault::Answer("the connection was given back".into()))
+        ask(&mut connection.connection, text).await.map_err(|error| Fault::Asking { error, final_word })
     }
 
     /// Takes note of the server's time, which is in a column of the answer to what was sent last.
@@ -273,8 +213,7 @@ impl Session<'_> {
 
     fn give_back(mut self) {
         if let Some(connection) = self.owned.connection.take() {
-            let idle = Idle { connection, since: Clock::Boot.now(), is_behind: self.is_behind };
-            self.pool.idle().push(idle);
+            self.pool.idle().push(Idle { connection, since: Clock::Boot.now() });
         }
     }
 }

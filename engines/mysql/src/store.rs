@@ -24,8 +24,6 @@ const IMPATIENCE: Duration = Duration::from_millis(100);
 pub(crate) struct Store {
     pub(crate) pool: Arc<Pool>,
     pub(crate) tables: Arc<Tables>,
-    /// Leases are short: a claim that a crash of the server brings back after its release does no harm.
-    pub(crate) are_short: bool,
 }
 
 impl Store {
@@ -50,8 +48,7 @@ impl Store {
     }
 
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let withdrawing = Withdrawing { tables: &self.tables, claim, behind: self.are_short };
-        let withdrawal = self.pool.run(patience(claim.ttl), &withdrawing).await;
+        let withdrawal = self.pool.run(patience(claim.ttl), &Withdrawing { tables: &self.tables, claim }).await;
         self.pool.clock.withdrawn(&claim.id);
         withdrawal.map_err(|error| error.during("withdraw", Some(&claim.name)))
     }
