@@ -12,6 +12,8 @@ use crate::tls::Tls;
 const DEFAULT_PORT: u16 = 3306;
 /// The server is asked whether it lives after so much silence.
 const KEEPALIVE: Duration = Duration::from_secs(10);
+/// So many statements are prepared on a connection at most.
+const STATEMENTS: usize = 4;
 /// What every connection is set to, in one round trip.
 ///
 /// READ COMMITTED locks the rows that are found and no gaps between them, and each of its statements sees what was
@@ -89,7 +91,7 @@ impl Address {
             .prefer_socket(false)
             .tcp_nodelay(true)
             .tcp_keepalive(Some(KEEPALIVE))
-            .stmt_cache_size(0)
+            .stmt_cache_size(STATEMENTS)
             .ssl_opts(self.encryption.clone())
             .setup(vec![SETTINGS])
             .into()

@@ -42,16 +42,16 @@ impl Request for Claiming<'_> {
 impl Claiming<'_> {
     /// Takes a lock that nobody has. `None` when somebody is there, or the lock's row is not.
     async fn take(&self, session: &mut Session<'_>) -> Result<Option<u64>, Fault> {
-        let mut take = self.tables.write(sql!("take"), &self.values(&[]));
-        let asks = session.wants_time();
-        if asks {
-            take.push_str(sql!("time"));
-        }
-        let sets = session.write(&take).await?;
-        if asks && let Some(time) = set(&sets, 1)?.rows.first() {
-            session.learn_time(time, 0)?;
-        }
-        let taken = set(&sets, 0)?;
+        let (take, values) = (sql!("take"), self.values(&[]));
+        let taken = if session.wants_time() {
+            let mut sets = session.write(&(self.tables.write(take, &values) + sql!("time"))).await?;
+            if let Some(time) = set(&sets, 1)?.rows.first() {
+                session.learn_time(time, 0)?;
+            }
+            sets.swap_remove(0)
+        } else {
+            session.execute(self.tables, take, &values).await?
+        };
         Ok(taken.number.filter(|_| taken.changed == 1))
     }
 
@@ -277,8 +277,7 @@ impl Request for Withdrawing<'_> {
         let key = [("id", Value::id(&self.claim.id)), ("name", Value::name(&self.claim.name))];
         // A claim only ever moves from its lock's row into the line, so whoever looks there second misses none.
         for place in [sql!("give_back"), sql!("withdraw")] {
-            let sets = session.write(&self.tables.write(place, &key)).await?;
-            if set(&sets, 0)?.changed == 1 {
+            if session.execute(self.tables, place, &key).await?.changed == 1 {
                 return Ok(Withdrawal::Withdrawn);
             }
         }

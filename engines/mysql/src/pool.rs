@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use lockhouse_core::{Clock, ClockWatch, Error, Moment};
 use mysql_async::prelude::{FromValue, Queryable};
-use mysql_async::{Conn, Opts, Row};
+use mysql_async::{Conn, Error as DriverError, Opts, Row};
 use rand::Rng;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::error::{Fault, explain};
+use crate::statement::{Tables, Values};
 
 /// A connection that nobody used for this long may have been ended by the server or by something in between: it is
 /// asked before anything depends on it.
@@ -191,12 +192,23 @@ impl Session<'_> {
         self.send(text, true).await
     }
 
+    /// Has one statement carried out, whatever becomes of us.
+    pub(crate) async fn execute(&mut self, tables: &Tables, one: &str, values: &Values<'_>) -> Result<Set, Fault> {
+        self.final_word.store(true, Ordering::Release);
+        execute(self.connection()?, tables, one, values).await
+    }
+
     async fn send(&mut self, text: &str, final_word: bool) -> Result<Vec<Set>, Fault> {
-        let Some(connection) = self.owned.connection.as_mut() else {
-            return Err(Fault::Answer("the connection was given back".into()));
-        };
+        ask(self.connection()?, text).await.map_err(|error| Fault::Asking { error, final_word })
+    }
+
+    /// The connection, for something that is sent now.
+    fn connection(&mut self) -> Result<&mut Conn, Fault> {
         self.sent = Clock::Boot.now();
-        ask(&mut connection.connection, text).await.map_err(|error| Fault::Asking { error, final_word })
+        match self.owned.connection.as_mut() {
+            Some(Counted { connection, .. }) => Ok(connection),
+            None => Err(Fault::Answer("the connection was given back".into())),
+        }
     }
 
     /// Takes note of the server's time, which is in a column of the answer to what was sent last.
@@ -241,6 +253,28 @@ pub(crate) async fn ask(connection: &mut Conn, text: &str) -> mysql_async::Resul
     // The driver keeps the error of any statement but the first for whoever asks for the next row.
     result.next().await?;
     Ok(sets)
+}
+
+/// Has one statement carried out, whatever becomes of us. It is prepared at the first time, if the server lets us.
+pub(crate) async fn execute(
+    connection: &mut Conn,
+    tables: &Tables,
+    one: &str,
+    values: &Values<'_>,
+) -> Result<Set, Fault> {
+    let sent = |error| Fault::Asking { error, final_word: true };
+    let (text, parameters) = tables.prepare(one, values);
+    let statement = match connection.prep(text).await {
+        // There are too many on the server, or something in between knows none.
+        Err(DriverError::Server(error)) if matches!(error.code, 1295 | 1461) => {
+            let sets = ask(connection, &tables.write(one, values)).await.map_err(sent)?;
+            return sets.into_iter().next().ok_or_else(|| Fault::Answer("no answer".into()));
+        }
+        statement => statement.map_err(sent)?,
+    };
+    let mut result = connection.exec_iter(statement, parameters).await.map_err(sent)?;
+    let (changed, number) = (result.affected_rows(), result.last_insert_id());
+    Ok(Set { changed, number, rows: result.collect().await.map_err(sent)? })
 }
 
 /// One statement's answer among those of a text.

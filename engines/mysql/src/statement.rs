@@ -1,7 +1,8 @@
 //! Statements from their files, with the names of the tables and the values put in.
 //!
 //! Several statements travel as one text, which is one round trip, and such a text cannot be prepared. So values are
-//! written into it, and only in forms that can be nothing but a value: numbers, and bytes as `x'…'`.
+//! written into it, and only in forms that can be nothing but a value: numbers, and bytes as `x'…'`. Those that come
+//! alone, and often, are prepared, which saves the server some work.
 
 use std::fmt::Write as _;
 
@@ -44,7 +45,18 @@ impl Tables {
     }
 
     /// Puts tables and values in the place of what stands in braces, and leaves comments out.
-    pub(crate) fn write(&self, statement: &str, values: &[(&str, Value)]) -> String {
+    pub(crate) fn write(&self, statement: &str, values: &Values<'_>) -> String {
+        self.fill(statement, values, |text, value| value.write(text))
+    }
+
+    /// One statement to be prepared, the same text whatever the values are, and what it is to be carried out with.
+    pub(crate) fn prepare(&self, statement: &str, values: &Values<'_>) -> (String, Vec<mysql_async::Value>) {
+        let mut parameters = Vec::with_capacity(values.len());
+        let text = self.fill(statement, values, |text, value| value.prepare(text, &mut parameters));
+        (text, parameters)
+    }
+
+    fn fill(&self, statement: &str, values: &Values<'_>, mut put: impl FnMut(&mut String, &Value)) -> String {
         let mut text = String::with_capacity(statement.len() * 2);
         for line in statement.lines().filter(|line| !line.trim_start().starts_with("--")) {
             let line = line.split(" -- ").next().unwrap_or(line);
@@ -57,7 +69,7 @@ impl Tables {
                         let _ = write!(text, "`{}_{key}`", self.base);
                     }
                     key => match values.iter().find(|(name, _)| *name == key) {
-                        Some((_, value)) => text.push_str(&value.0),
+                        Some((_, value)) => put(&mut text, value),
                         None => unreachable!("the statement has a value {key:?} that was not given"),
                     },
                 }
@@ -69,6 +81,9 @@ impl Tables {
         text
     }
 }
+
+/// What is put in the place of what stands in braces.
+pub(crate) type Values<'v> = [(&'v str, Value)];
 
 /// Statements that travel together.
 #[derive(Debug, Default)]
@@ -86,51 +101,50 @@ impl Batch {
     }
 }
 
-/// A value as it stands in a statement.
-#[derive(Debug, Clone)]
-pub(crate) struct Value(String);
+/// A value of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Something that the database works out itself.
+    Expression(String),
+    Null,
+    Number(i128),
+    Bytes(Vec<u8>),
+    /// Text for people.
+    Text(String),
+    /// Several values, for `IN (…)`.
+    List(Vec<Self>),
+}
 
 impl Value {
     /// Something that the database works out itself.
     pub(crate) fn expression(expression: &str) -> Self {
-        Self(expression.to_owned())
-    }
-
-    /// What a name is called in `GET_LOCK`, which takes 64 characters at most and ignores their case.
-    pub(crate) fn key(name: &Name) -> Self {
-        let Self(name) = Self::name(name);
-        Self(format!("CONCAT('lockhouse:', LEFT(SHA2({name}, 256), 54))"))
+        Self::Expression(expression.to_owned())
     }
 
     pub(crate) fn null() -> Self {
-        Self("NULL".into())
+        Self::Null
     }
 
     pub(crate) fn number(number: impl Into<i128>) -> Self {
-        Self(number.into().to_string())
+        Self::Number(number.into())
     }
 
     pub(crate) fn maybe(number: Option<u64>) -> Self {
-        number.map_or_else(Self::null, Self::number)
+        number.map_or(Self::Null, Self::number)
     }
 
     pub(crate) fn flag(flag: bool) -> Self {
-        Self(if flag { "TRUE" } else { "FALSE" }.into())
+        Self::Number(flag.into())
     }
 
     pub(crate) fn bytes(bytes: &[u8]) -> Self {
-        let mut text = String::with_capacity(bytes.len() * 2 + 3);
-        text.push_str("x'");
-        hex(&mut text, bytes);
-        text.push('\'');
-        Self(text)
+        Self::Bytes(bytes.to_owned())
     }
 
     /// Text for people, cut off at so many characters.
     pub(crate) fn text(text: &str, longest: usize) -> Self {
         let end = text.char_indices().nth(longest).map_or(text.len(), |(end, _)| end);
-        let Self(bytes) = Self::bytes(&text.as_bytes()[..end]);
-        Self(format!("_utf8mb4 {bytes}"))
+        Self::Text(text[..end].to_owned())
     }
 
     pub(crate) fn name(name: &Name) -> Self {
@@ -148,8 +162,55 @@ impl Value {
 
     /// Several values, for `IN (…)`.
     pub(crate) fn list(values: impl IntoIterator<Item = Self>) -> Self {
-        Self(values.into_iter().map(|value| value.0).collect::<Vec<_>>().join(", "))
+        Self::List(values.into_iter().collect())
     }
+
+    /// As it stands in a text: in a form that can be nothing but a value.
+    fn write(&self, text: &mut String) {
+        match self {
+            Self::Expression(expression) => text.push_str(expression),
+            Self::Null => text.push_str("NULL"),
+            Self::Number(number) => drop(write!(text, "{number}")),
+            Self::Bytes(bytes) => {
+                text.push_str("x'");
+                hex(text, bytes);
+                text.push('\'');
+            }
+            Self::Text(people) => {
+                text.push_str("_utf8mb4 x'");
+                hex(text, people.as_bytes());
+                text.push('\'');
+            }
+            Self::List(values) => {
+                for (at, value) in values.iter().enumerate() {
+                    text.push_str(if at > 0 { ", " } else { "" });
+                    value.write(text);
+                }
+            }
+        }
+    }
+
+    /// As it stands in a statement that is prepared, and what it is carried out with. Bytes travel as digits: the server
+    /// takes what comes for text, and might find that it is none.
+    fn prepare(&self, text: &mut String, parameters: &mut Vec<mysql_async::Value>) {
+        let (place, parameter) = match self {
+            Self::Expression(_) | Self::List(_) => return self.write(text),
+            Self::Null => ("?", mysql_async::Value::NULL),
+            Self::Number(number) => ("?", u64::try_from(*number).map_or_else(|_| signed(*number), Into::into)),
+            Self::Bytes(bytes) => {
+                let mut digits = String::with_capacity(bytes.len() * 2);
+                hex(&mut digits, bytes);
+                ("UNHEX(?)", digits.into())
+            }
+            Self::Text(people) => ("?", people.as_str().into()),
+        };
+        text.push_str(place);
+        parameters.push(parameter);
+    }
+}
+
+fn signed(number: i128) -> mysql_async::Value {
+    i64::try_from(number).unwrap_or(i64::MIN).into()
 }
 
 fn hex(text: &mut String, bytes: &[u8]) {
@@ -177,7 +238,7 @@ mod tests {
 
     #[test]
     fn text_is_cut_between_characters() {
-        assert_eq!(Value::text("aé😀b", 2).0, "_utf8mb4 x'61c3a9'");
+        assert_eq!(Value::text("aé😀b", 2), Value::Text("aé".into()));
     }
 
     #[test]

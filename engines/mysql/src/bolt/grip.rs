@@ -5,7 +5,7 @@ use mysql_async::Conn;
 
 use crate::error::Fault;
 use crate::hold::Hold;
-use crate::pool::{ask, column, set};
+use crate::pool::{ask, column, execute, set};
 use crate::statement::{Tables, Value, sql};
 
 /// How a connection shuts bolts and opens them: by `GET_LOCK`, or by a row that its transaction has locked.
@@ -24,8 +24,7 @@ impl Grip {
         if self.hold == Hold::Row {
             return self.lock_row(connection, name, shared).await;
         }
-        let get = self.tables.write(sql!("bolt/get_lock"), &[("key", Value::key(name))]);
-        match told(connection, &get).await? {
+        match self.told(connection, sql!("bolt/get_lock"), name).await? {
             Some(got) => Ok(got == 1),
             None => Err(Fault::Answer("the server cannot tell who has the lock".into())),
         }
@@ -42,8 +41,7 @@ impl Grip {
         if self.hold == Hold::Row {
             return ask(connection, "COMMIT").await.map(drop).map_err(sent);
         }
-        let release = self.tables.write(sql!("bolt/release_lock"), &[("key", Value::key(name))]);
-        told(connection, &release).await.map(drop)
+        self.told(connection, sql!("bolt/release_lock"), name).await.map(drop)
     }
 
     /// `SELECT … FOR UPDATE` in a transaction that stays open. The row is made first where there is none: a search that
@@ -77,6 +75,13 @@ impl Grip {
         }
     }
 
+    /// The one number that a statement about a name finds.
+    async fn told(&self, connection: &mut Conn, one: &str, name: &Name) -> Result<Option<u8>, Fault> {
+        let found = execute(connection, &self.tables, one, &[("name", Value::name(name))]).await?;
+        let row = found.rows.first().ok_or_else(|| Fault::Answer("no word about the lock".into()))?;
+        column(row, 0)
+    }
+
     fn row(&self, name: &Name, shared: bool) -> [(&'static str, Value); 2] {
         let mode = match (shared, self.is_mariadb) {
             (false, _) => "FOR UPDATE",
@@ -85,13 +90,6 @@ impl Grip {
         };
         [("name", Value::name(name)), ("mode", Value::expression(mode))]
     }
-}
-
-/// The one number that a statement finds.
-async fn told(connection: &mut Conn, text: &str) -> Result<Option<u8>, Fault> {
-    let sets = ask(connection, text).await.map_err(sent)?;
-    let row = set(&sets, 0)?.rows.first().ok_or_else(|| Fault::Answer("no word about the lock".into()))?;
-    column(row, 0)
 }
 
 fn sent(error: mysql_async::Error) -> Fault {

@@ -1,1 +1,1 @@
-SELECT RELEASE_LOCK({key});
+SELECT RELEASE_LOCK(CONCAT('lockhouse:', LEFT(SHA2({name}, 256), 54)));
