@@ -190,8 +190,8 @@ impl Value {
         }
     }
 
-    /// As it stands in a statement that is prepared, and what it is carried out with. Bytes travel as digits: the server
-    /// takes what comes for text, and might find that it is none.
+    /// As it stands in a statement that is prepared, and what it is carried out with. Bytes travel as digits: for the
+    /// server whatever comes is text, and it might find that it is none.
     fn prepare(&self, text: &mut String, parameters: &mut Vec<mysql_async::Value>) {
         let (place, parameter) = match self {
             Self::Expression(_) | Self::List(_) => return self.write(text),
@@ -234,6 +234,19 @@ mod tests {
             &[("name", Value::name(&name)), ("n", Value::number(-7))],
         );
         assert_eq!(text, "SELECT a FROM `jobs_locks` WHERE name = x'697427732061205c206e616d65' AND n = -7; ");
+    }
+
+    #[test]
+    fn what_is_prepared_is_the_same_text_whatever_the_values_are() {
+        let tables = Tables::new("jobs").unwrap();
+        let prepare = |bytes: &[u8], note: Value, turn: i64| {
+            let values = [("id", Value::bytes(bytes)), ("note", note), ("turn", Value::number(turn))];
+            tables.prepare("UPDATE {locks} SET id = {id}, note = {note}, turn = {turn}", &values)
+        };
+        let text = "UPDATE `jobs_locks` SET id = UNHEX(?), note = ?, turn = ? ";
+        let (some, none) = (Value::text("it's", 9), Value::null());
+        assert_eq!(prepare(&[0xff, 7], some, -7), (text.into(), vec!["ff07".into(), "it's".into(), (-7_i64).into()]));
+        assert_eq!(prepare(b"", none, 7), (text.into(), vec!["".into(), mysql_async::Value::NULL, 7_u64.into()]));
     }
 
     #[test]

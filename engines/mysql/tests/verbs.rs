@@ -8,7 +8,7 @@ use std::time::Duration;
 use lockhouse_core::{
     Claim, Connector, Happened, Kind, Locks, Patience, Renewal, Side, Standing, Withdrawal, Write, Written,
 };
-use lockhouse_mysql::Mysql;
+use lockhouse_mysql::{Hold, Mysql};
 use lockhouse_testkit::eventually;
 use mysql_async::prelude::Queryable;
 use servers::{Server, claim, client, number, plain, shared, tables, tell};
@@ -257,6 +257,29 @@ async fn what_nobody_asks_for_is_swept() {
     .await;
     let left = number(&address, &format!("SELECT COUNT(*) FROM {tables}_locks WHERE name <> 'unused'")).await;
     assert_eq!(left, 3, "a name that is used, or held for long, keeps its row");
+}
+
+/// Statements that are carried out alone, and often, are prepared.
+#[tokio::test]
+async fn a_server_that_prepares_no_more_statements_is_told_by_texts() {
+    for (most, prepared) in [("--max-prepared-stmt-count=100", true), ("--max-prepared-stmt-count=0", false)] {
+        let server = Server::start(&[most]);
+        let address = server.address();
+        let mut newest = 0;
+        for hold in [Hold::Lease, Hold::Session, Hold::Row] {
+            let locks = Locks::new(Mysql::at(&address).unwrap().hold(hold)).await.unwrap();
+            for _ in 0..3 {
+                let guard = locks.mutex("orders/42").lock().await.unwrap();
+                assert!(guard.token() == newest + 1 || newest == 0, "{hold:?}: {} after {newest}", guard.token());
+                newest = guard.token();
+                assert!(locks.mutex("orders/42").try_lock().await.unwrap().is_none(), "{hold:?}");
+                guard.release().await.unwrap();
+            }
+        }
+        let executed = "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.GLOBAL_STATUS \
+                        WHERE VARIABLE_NAME = 'COM_STMT_EXECUTE'";
+        assert_eq!(number(&address, executed).await > 0, prepared, "{most}");
+    }
 }
 
 #[tokio::test]

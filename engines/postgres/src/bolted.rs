@@ -10,7 +10,7 @@ use lockhouse_core::{
     Result, Standing, Withdrawal, Write, Written,
 };
 
-use crate::bolts::{Bolts, NO_TURN, Shut, until_open};
+use crate::bolts::{Bolts, Shut, until_open};
 use crate::engine::guarantees;
 use crate::error::Fault;
 use crate::hold::{Hold, Silence};
@@ -31,15 +31,16 @@ impl Bolted {
             return Err(full().into());
         }
         let (sent, _asking) = (Clock::Boot.now(), self.bolts.asking(claim.id));
-        let (token, shut) = match self.hold == Hold::Session && self.bolts.quiet_names.expect(claim) {
-            true => match self.claim_both(claim, sent).await {
+        let (token, shut) = if self.hold == Hold::Session && self.bolts.quiet_names.expect(claim) {
+            match self.claim_both(claim, sent).await {
                 Ok(both) => both,
                 Err(other) => return other,
-            },
-            false => match Server::claim(&self.line, claim).await? {
-                Standing::Granted { token } => (token, self.bolts.shut(claim, token, sent, limit(claim)).await?),
+            }
+        } else {
+            match Server::claim(&self.line, claim).await? {
+                Standing::Granted { token } => (token, self.bolts.shut(claim, Some(token), sent, limit(claim)).await?),
                 other => return Ok(other),
-            },
+            }
         };
         self.bolts.quiet_names.quiet(&claim.name);
         match shut {
@@ -63,7 +64,7 @@ impl Bolted {
                 other => Err(other),
             }
         };
-        let shutting = async { Ok(self.bolts.shut(claim, NO_TURN, sent, limit(claim)).await) };
+        let shutting = async { Ok(self.bolts.shut(claim, None, sent, limit(claim)).await) };
         let (token, shut) = match tokio::try_join!(turn, shutting) {
             Ok(both) => both,
             Err(other) => {
@@ -77,7 +78,7 @@ impl Bolted {
         if self.bolts.is_held(claim, token, sent) && matches!(shut, Ok(Shut::Yes)) {
             return Ok((token, Shut::Yes));
         }
-        let shut = self.bolts.shut(claim, token, sent, limit(claim)).await;
+        let shut = self.bolts.shut(claim, Some(token), sent, limit(claim)).await;
         shut.map(|shut| (token, shut)).map_err(Err)
     }
 
@@ -87,7 +88,7 @@ impl Bolted {
             Some(token) => token,
             None => match Server::moved(&self.line, claim).await? {
                 Some(Standing::Granted { token }) => {
-                    self.bolts.shut(claim, token, Clock::Boot.now(), limit(claim)).await?;
+                    self.bolts.shut(claim, Some(token), Clock::Boot.now(), limit(claim)).await?;
                     token
                 }
                 other => return Ok(other),

@@ -31,7 +31,8 @@ pub(crate) struct Bolts {
 
 #[derive(Debug, Clone)]
 struct Entry {
-    token: u64,
+    /// None when it is shut in advance, while the claim asks for its turn.
+    token: Option<u64>,
     orders: watch::Sender<Order>,
     phase: watch::Receiver<Phase>,
     trouble: Arc<Mutex<Option<String>>>,
@@ -56,8 +57,6 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// In the place of a token: the bolt is shut in advance, while the claim asks for its turn.
-pub(crate) const NO_TURN: u64 = 0;
 /// There is nothing to clear away below this.
 const FEW: usize = 1024;
 
@@ -95,17 +94,23 @@ impl Bolts {
     /// The token of a claim that has its turn but for its bolt.
     pub(crate) fn pending(&self, id: &ClaimId) -> Option<u64> {
         let entries = self.entries();
-        let entry = entries.get(id).filter(|entry| entry.token != NO_TURN && entry.orders.borrow().wanted)?;
-        matches!(*entry.phase.borrow(), Phase::Taking | Phase::Busy).then_some(entry.token)
+        let entry = entries.get(id).filter(|entry| entry.orders.borrow().wanted)?;
+        entry.token.filter(|_| matches!(*entry.phase.borrow(), Phase::Taking | Phase::Busy))
     }
 
-    /// Shuts the bolt of a claim that has its turn, or makes sure that it is shut, within this time. `sent` is when its
-    /// turn was asked for. [`Shut::NotYet`] when another program has the lock: it goes on trying then. [`Shut::Lost`]
-    /// also for a claim that was withdrawn since it was asked for.
+    /// Shuts the bolt of a claim that has its turn, or asks for it and has no token yet, or makes sure that it is shut,
+    /// within this time. `sent` is when its turn was asked for. [`Shut::NotYet`] when another program has the lock: it
+    /// goes on trying then. [`Shut::Lost`] also for a claim that was withdrawn since it was asked for.
     ///
     /// # Cancellation safety
     /// It goes on, until it is opened or the claim's lease is over.
-    pub(crate) async fn shut(&self, claim: &Claim, token: u64, sent: Moment, limit: Duration) -> Result<Shut, Fault> {
+    pub(crate) async fn shut(
+        &self,
+        claim: &Claim,
+        token: Option<u64>,
+        sent: Moment,
+        limit: Duration,
+    ) -> Result<Shut, Fault> {
         let Some((entry, was_held)) = self.enter(claim, token, sent) else { return Ok(Shut::Lost) };
         let shared = entry.orders.borrow().shared;
         let mut phase = entry.phase.clone();
@@ -145,7 +150,7 @@ impl Bolts {
     pub(crate) async fn confirm(&self, claims: &[Claim], limit: Duration) -> Vec<Shut> {
         let phases: Vec<Option<Phase>> = {
             let entries = self.entries();
-            let turn = |claim: &Claim| entries.get(&claim.id).filter(|entry| entry.token != NO_TURN);
+            let turn = |claim: &Claim| entries.get(&claim.id).filter(|entry| entry.token.is_some());
             claims.iter().map(|claim| turn(claim).map(|entry| entry.phase.borrow().clone())).collect()
         };
         let mut links: HashMap<&str, &Holding> = HashMap::new();
@@ -187,14 +192,14 @@ impl Bolts {
 
     /// The claim has its turn: whether its bolt is shut, as one that was shut in advance may be.
     pub(crate) fn is_held(&self, claim: &Claim, token: u64, sent: Moment) -> bool {
-        self.enter(claim, token, sent).is_some_and(|(_, was_held)| was_held)
+        self.enter(claim, Some(token), sent).is_some_and(|(_, was_held)| was_held)
     }
 
     /// Has the bolt of a claim opened that was shut in advance, unless the claim has got its turn by now: what tells
     /// when it is open.
     pub(crate) fn forgo(&self, claim: &Claim) -> Option<watch::Receiver<Phase>> {
         let mut entries = self.entries();
-        entries.get(&claim.id).filter(|entry| entry.token == NO_TURN)?;
+        entries.get(&claim.id).filter(|entry| entry.token.is_none())?;
         let Entry { orders, phase, .. } = entries.remove(&claim.id)?;
         orders.send_modify(|order| order.wanted = false);
         Some(phase)
@@ -202,7 +207,7 @@ impl Bolts {
 
     /// The bolt of this claim, and whether it was shut before. None for a claim that was withdrawn: whoever opened its
     /// bolt has said so before it looked for one, so that one of both always sees the other.
-    fn enter(&self, claim: &Claim, token: u64, sent: Moment) -> Option<(Entry, bool)> {
+    fn enter(&self, claim: &Claim, token: Option<u64>, sent: Moment) -> Option<(Entry, bool)> {
         let (shared, until) = (claim.weight < claim.capacity, sent + claim.ttl);
         let mut entries = self.entries();
         if self.asked().get(&claim.id).is_some_and(|(_, withdrawn)| *withdrawn) {

@@ -8,9 +8,6 @@ use lockhouse_core::{Claim, ClaimId, Clock, Moment, Name};
 /// Which connection.
 pub(crate) type Number = u64;
 
-/// In the place of a token: the bolt is shut in advance, while the claim asks for its turn.
-pub(crate) const NO_TURN: u64 = 0;
-
 /// What is known of the bolt of a claim that has its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -51,7 +48,8 @@ struct Asking {
 #[derive(Debug)]
 struct Bolt {
     name: Name,
-    token: u64,
+    /// None when it is shut in advance, while the claim asks for its turn.
+    token: Option<u64>,
     until: Moment,
     stage: Stage,
     /// It was shut, so its claim may believe that it holds the lock.
@@ -59,8 +57,8 @@ struct Bolt {
 }
 
 impl Bolts {
-    /// Where a claim's bolt stands, and the token that it is for.
-    pub(crate) fn look(&self, id: &ClaimId) -> Option<(Stage, u64)> {
+    /// Where a claim's bolt stands, and the token that it is for: none when it is shut in advance.
+    pub(crate) fn look(&self, id: &ClaimId) -> Option<(Stage, Option<u64>)> {
         self.state().bolts.get(id).map(|bolt| (bolt.stage, bolt.token))
     }
 
@@ -70,9 +68,9 @@ impl Bolts {
         Asked { bolts: self, id: *id }
     }
 
-    /// A claim has its turn: its bolt is wanted for so long as its lease is. Where it stands; `None` when the claim was
-    /// withdrawn meanwhile.
-    pub(crate) fn wants(&self, claim: &Claim, token: u64) -> Option<Stage> {
+    /// A claim has its turn, or asks for it: its bolt is wanted for so long as its lease is. Where it stands; `None`
+    /// when the claim was withdrawn meanwhile.
+    pub(crate) fn wants(&self, claim: &Claim, token: Option<u64>) -> Option<Stage> {
         let until = Clock::Boot.now() + claim.ttl;
         let mut state = self.state();
         if !state.bolts.contains_key(&claim.id) && state.asking.get(&claim.id).is_none_or(|asking| asking.withdrawn) {
@@ -172,7 +170,7 @@ impl Bolts {
     /// It was shut in advance, and is not wanted unless the claim has got its turn by now.
     pub(crate) fn forgo(&self, id: &ClaimId) -> Option<Stage> {
         let mut state = self.state();
-        let in_advance = state.bolts.get(id).is_some_and(|bolt| bolt.token == NO_TURN);
+        let in_advance = state.bolts.get(id).is_some_and(|bolt| bolt.token.is_none());
         if in_advance { state.leave(id) } else { None }
     }
 

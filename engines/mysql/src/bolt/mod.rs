@@ -18,7 +18,7 @@ use lockhouse_core::{
 };
 use tokio::task::JoinSet;
 
-use crate::bolt::bolts::{NO_TURN, Stage};
+use crate::bolt::bolts::Stage;
 pub(crate) use crate::bolt::grip::Grip;
 use crate::bolt::ties::Shut;
 pub(crate) use crate::bolt::ties::Ties;
@@ -53,15 +53,16 @@ impl Bolted {
             return Err(self.ties.full());
         }
         let (_asked, waited) = (self.ties.bolts.ask(&claim.id), self.line.has_in_line(claim));
-        let (token, shut) = match !waited && self.ties.in_advance(claim) {
-            true => match self.ask_for_both(claim).await {
+        let (token, shut) = if !waited && self.ties.in_advance(claim) {
+            match self.ask_for_both(claim).await {
                 Ok(both) => both,
                 Err(other) => return other,
-            },
-            false => match self.line.claim(claim).await? {
-                Standing::Granted { token } => (token, self.ties.shut(claim, token).await?),
+            }
+        } else {
+            match self.line.claim(claim).await? {
+                Standing::Granted { token } => (token, self.ties.shut(claim, Some(token)).await?),
                 other => return Ok(other),
-            },
+            }
         };
         if !waited {
             self.ties.quiet_names.quiet(&claim.name);
@@ -90,12 +91,12 @@ impl Bolted {
                 other => Err(other),
             }
         };
-        let shutting = async { Ok(self.ties.shut(claim, NO_TURN).await) };
+        let shutting = async { Ok(self.ties.shut(claim, None).await) };
         let (token, shut) = tokio::try_join!(turn, shutting)?;
-        if let (Ok(Shut::Yes), Some(Stage::Shut(..))) = (shut, self.ties.bolts.wants(claim, token)) {
+        if let (Ok(Shut::Yes), Some(Stage::Shut(..))) = (shut, self.ties.bolts.wants(claim, Some(token))) {
             return Ok((token, Shut::Yes));
         }
-        Ok((token, self.ties.shut(claim, token).await.map_err(Err)?))
+        Ok((token, self.ties.shut(claim, Some(token)).await.map_err(Err)?))
     }
 
     /// `GET_LOCK` has one holder.
@@ -113,13 +114,13 @@ impl Bolted {
         loop {
             let token = match self.ties.bolts.look(&claim.id) {
                 // It has its turn but for another program.
-                Some((Stage::Busy, token)) if token != NO_TURN => token,
+                Some((Stage::Busy, Some(token))) => token,
                 _ => match self.line.moved(claim).await? {
                     Some(Standing::Granted { token }) => token,
                     other => return Ok(other),
                 },
             };
-            match self.ties.shut(claim, token).await? {
+            match self.ties.shut(claim, Some(token)).await? {
                 Shut::Yes => return Ok(Some(Standing::Granted { token })),
                 Shut::Lost => return Ok(None),
                 Shut::Busy | Shut::NoneFree => tokio::time::sleep(pause(0, looks, claim.ttl)).await,
@@ -134,7 +135,7 @@ impl Bolted {
         let answering = self.ties.speak(&known, limit).await;
         let each = claims.iter().zip(known).map(async |(claim, known)| match known {
             // Whoever asks for its turn shuts its bolt or opens it.
-            None | Some((_, NO_TURN) | (Stage::Busy, _)) => Renewal::Renewed,
+            None | Some((_, None) | (Stage::Busy, _)) => Renewal::Renewed,
             Some((Stage::Lost, _)) => Renewal::Gone,
             Some((Stage::Shut(connection, _), _)) if answering.get(&connection) == Some(&true) => Renewal::Renewed,
             // Its connection broke: another one may shut it again, unless another program was faster.

@@ -59,7 +59,7 @@ impl Ties {
     ///
     /// # Cancellation safety
     /// What was begun goes on, until the bolt is opened or the claim's lease is over.
-    pub(crate) async fn shut(&self, claim: &Claim, token: u64) -> Result<Shut> {
+    pub(crate) async fn shut(&self, claim: &Claim, token: Option<u64>) -> Result<Shut> {
         let shared = claim.weight < claim.capacity;
         loop {
             match self.bolts.wants(claim, token) {
@@ -157,8 +157,8 @@ impl Ties {
     }
 
     /// Has the server hear of every connection that has shut one of these, and says which of them it answered.
-    pub(crate) async fn speak(&self, known: &[Option<(Stage, u64)>], limit: Duration) -> HashMap<Number, bool> {
-        let shut_by = |known: &Option<(Stage, u64)>| match known {
+    pub(crate) async fn speak(&self, known: &[Option<(Stage, Option<u64>)>], limit: Duration) -> HashMap<Number, bool> {
+        let shut_by = |known: &Option<(Stage, Option<u64>)>| match known {
             Some((Stage::Shut(connection, _), _)) => Some(*connection),
             _ => None,
         };
