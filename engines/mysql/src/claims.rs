@@ -238,7 +238,7 @@ impl Claiming<'_> {
 
 /// What is known of a claim, and more.
 pub(crate) fn values<'v>(claim: &Claim, more: &[(&'v str, Value)]) -> Vec<(&'v str, Value)> {
-    let note = claim.note.as_deref().map_or_else(Value::null, |note| Value::text(note, LONGEST_NOTE));
+    let note = claim.note.as_deref().map_or(Value::Null, |note| Value::text(note, LONGEST_NOTE));
     let mut values = vec![
         ("id", Value::id(&claim.id)),
         ("name", Value::name(&claim.name)),

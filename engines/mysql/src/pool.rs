@@ -270,7 +270,7 @@ pub(crate) async fn execute(
             let sets = ask(connection, &tables.write(one, values)).await.map_err(sent)?;
             return sets.into_iter().next().ok_or_else(|| Fault::Answer("no answer".into()));
         }
-        statement => statement.map_err(sent)?,
+        statement => statement.map_err(|error| Fault::Asking { error, final_word: false })?,
     };
     let mut result = connection.exec_iter(statement, parameters).await.map_err(sent)?;
     let (changed, number) = (result.affected_rows(), result.last_insert_id());

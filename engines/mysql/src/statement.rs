@@ -121,10 +121,6 @@ impl Value {
         Self::Expression(expression.to_owned())
     }
 
-    pub(crate) fn null() -> Self {
-        Self::Null
-    }
-
     pub(crate) fn number(number: impl Into<i128>) -> Self {
         Self::Number(number.into())
     }
@@ -209,6 +205,7 @@ impl Value {
     }
 }
 
+/// A number that is below zero. None of ours is smaller than that.
 fn signed(number: i128) -> mysql_async::Value {
     i64::try_from(number).unwrap_or(i64::MIN).into()
 }
@@ -244,7 +241,7 @@ mod tests {
             tables.prepare("UPDATE {locks} SET id = {id}, note = {note}, turn = {turn}", &values)
         };
         let text = "UPDATE `jobs_locks` SET id = UNHEX(?), note = ?, turn = ? ";
-        let (some, none) = (Value::text("it's", 9), Value::null());
+        let (some, none) = (Value::text("it's", 9), Value::Null);
         assert_eq!(prepare(&[0xff, 7], some, -7), (text.into(), vec!["ff07".into(), "it's".into(), (-7_i64).into()]));
         assert_eq!(prepare(b"", none, 7), (text.into(), vec!["".into(), mysql_async::Value::NULL, 7_u64.into()]));
     }

@@ -12,21 +12,10 @@ use lockhouse_core::{
 };
 use lockhouse_postgres::{Hold, Postgres};
 use lockhouse_testkit::{PgBouncer, claim, eventually};
-use servers::{Server, client, shared, table, tell};
+use servers::{Server, client, count, id, shared, table, tell, token};
 
 /// Claims that stand in their lock's row.
 const IN_ROWS: &str = "lockhouse_locks WHERE id IS NOT NULL";
-
-fn token(standing: Standing) -> u64 {
-    match standing {
-        Standing::Granted { token } => token,
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn count(address: &str, from: &str) -> u64 {
-    tell(address, &format!("SELECT count(*) FROM {from}")).await[0].parse().unwrap()
-}
 
 #[tokio::test]
 async fn a_claim_that_nobody_is_beside_stands_in_its_locks_row_which_stays() {
@@ -147,51 +136,6 @@ async fn what_may_not_be_created_is_refused_until_somebody_else_does_it() {
 }
 
 /// The id of a claim as it is written in a statement.
-fn id(claim: &Claim) -> String {
-    format!("'\\x{:032x}'", u128::from_be_bytes(*claim.id.as_bytes()))
-}
-
-/// The tables of version 2, and one of its functions.
-fn version_2(table: &str) -> String {
-    let tables = [include_str!("../src/sql/schema/tables.sql"), include_str!("../src/sql/schema/rows.sql")].concat();
-    let rest =
-        "CREATE FUNCTION lockhouse_withdraw(the_name text, the_id bytea, OUT was_there boolean, OUT micros bigint)
-                LANGUAGE sql AS 'SELECT false, 0::bigint';
-                UPDATE lockhouse_version SET version = 2;";
-    (tables + rest).replace("lockhouse_", &format!("{table}_"))
-}
-
-#[tokio::test]
-async fn a_lock_and_its_line_outlive_the_change_to_a_newer_version() {
-    let (address, table) = (shared(), table());
-    tell(&address, &version_2(&table)).await;
-    let (holder, waiter, late) = (claim("a"), claim("a"), claim("a"));
-    let rest = "clock_timestamp() + interval '10 s', clock_timestamp(), false, false, 'nobody', 'tester', NULL";
-    let before = format!(
-        "INSERT INTO {table}_locks VALUES ('a', 7, clock_timestamp());
-         INSERT INTO {table}_claims VALUES ('a', 0, {}, 1, 1, 0, 0, 6, {rest}), ('a', 1, {}, 1, 1, 0, 7, NULL, {rest})",
-        id(&holder),
-        id(&waiter)
-    );
-    tell(&address, &before).await;
-    let client = client(&address, &table).await;
-    assert_eq!(client.front.claim(&late).await.unwrap(), Standing::Queued { ahead: 2 });
-    let claims = [holder.clone(), waiter.clone(), late.clone()];
-    assert_eq!(client.keeper.renew(&claims).await.unwrap(), [Renewal::Renewed; 3]);
-    let mut newest = token(client.front.claim(&holder).await.unwrap());
-    assert_eq!(newest, 6);
-    for (gone, next) in [(&holder, &waiter), (&waiter, &late)] {
-        assert_eq!(client.front.withdraw(gone).await.unwrap(), Withdrawal::Withdrawn);
-        let granted = token(client.front.claim(next).await.unwrap());
-        assert!(granted > newest, "{granted} after {newest}");
-        newest = granted;
-    }
-    // The next one finds nobody, and stands in the lock's row.
-    assert_eq!(client.front.withdraw(&late).await.unwrap(), Withdrawal::Withdrawn);
-    assert!(token(client.front.claim(&claim("a")).await.unwrap()) > newest);
-    assert_eq!(count(&address, &format!("{table}_locks WHERE id IS NOT NULL AND NOT crowded")).await, 1);
-}
-
 #[tokio::test]
 async fn a_claim_in_its_locks_row_moves_into_the_line_when_others_come_and_not_for_who_does_not_wait() {
     let (address, table) = (shared(), table());

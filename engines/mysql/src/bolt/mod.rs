@@ -132,7 +132,7 @@ impl Bolted {
     /// What the connections say of these claims: `Renewed` also for those that have nothing shut yet.
     async fn confirm(&self, claims: &[Claim], limit: Duration) -> Vec<Renewal> {
         let known: Vec<_> = claims.iter().map(|claim| self.ties.bolts.look(&claim.id)).collect();
-        let answering = self.ties.speak(&known, limit).await;
+        let answering = self.ties.speak(known.iter().flatten().map(|(stage, _)| *stage), limit).await;
         let each = claims.iter().zip(known).map(async |(claim, known)| match known {
             // Whoever asks for its turn shuts its bolt or opens it.
             None | Some((_, None) | (Stage::Busy, _)) => Renewal::Renewed,

@@ -157,12 +157,12 @@ impl Ties {
     }
 
     /// Has the server hear of every connection that has shut one of these, and says which of them it answered.
-    pub(crate) async fn speak(&self, known: &[Option<(Stage, Option<u64>)>], limit: Duration) -> HashMap<Number, bool> {
-        let shut_by = |known: &Option<(Stage, Option<u64>)>| match known {
-            Some((Stage::Shut(connection, _), _)) => Some(*connection),
+    pub(crate) async fn speak(&self, bolts: impl Iterator<Item = Stage>, limit: Duration) -> HashMap<Number, bool> {
+        let shut_by = |stage| match stage {
+            Stage::Shut(connection, _) => Some(connection),
             _ => None,
         };
-        let mut connections: Vec<Number> = known.iter().filter_map(shut_by).collect();
+        let mut connections: Vec<Number> = bolts.filter_map(shut_by).collect();
         connections.sort_unstable();
         connections.dedup();
         let each = connections

@@ -6,6 +6,7 @@ pub(crate) mod subject;
 
 use std::sync::LazyLock;
 
+use lockhouse_core::{Claim, Standing};
 use lockhouse_postgres::Postgres;
 pub(crate) use lockhouse_testkit::Postgres as Server;
 use lockhouse_testkit::{Proxy, Sides};
@@ -42,6 +43,24 @@ pub(crate) async fn try_tell(address: &str, statements: &str) -> Result<Vec<Stri
     };
     let (rows, _) = futures_util::future::join(talk, connection).await;
     rows
+}
+
+/// How many rows there are.
+pub(crate) async fn count(address: &str, from: &str) -> u64 {
+    tell(address, &format!("SELECT count(*) FROM {from}")).await[0].parse().unwrap()
+}
+
+/// The token of a claim that was granted.
+pub(crate) fn token(standing: Standing) -> u64 {
+    match standing {
+        Standing::Granted { token } => token,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A claim's id, as it stands in a statement.
+pub(crate) fn id(claim: &Claim) -> String {
+    format!("'\\x{:032x}'", u128::from_be_bytes(*claim.id.as_bytes()))
 }
 
 /// Both sides of a client with tables of this name.
