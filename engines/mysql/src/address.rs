@@ -13,7 +13,7 @@ const DEFAULT_PORT: u16 = 3306;
 /// The server is asked whether it lives after so much silence.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// So many statements are prepared on a connection at most.
-const STATEMENTS: usize = 4;
+const STATEMENTS: usize = 6;
 /// What every connection is set to, in one round trip.
 ///
 /// READ COMMITTED locks the rows that are found and no gaps between them, and each of its statements sees what was

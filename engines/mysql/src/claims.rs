@@ -22,6 +22,8 @@ pub(crate) struct Claiming<'a> {
     pub(crate) claim: &'a Claim,
     /// It is known to be in line, so there is no use in trying the short way.
     pub(crate) in_line: bool,
+    /// What this client gave back last, if the lock's row may not say so yet.
+    pub(crate) before: Option<ClaimId>,
 }
 
 impl Request for Claiming<'_> {
@@ -42,7 +44,8 @@ impl Request for Claiming<'_> {
 impl Claiming<'_> {
     /// Takes a lock that nobody has. `None` when somebody is there, or the lock's row is not.
     async fn take(&self, session: &mut Session<'_>) -> Result<Option<u64>, Fault> {
-        let (take, values) = (sql!("take"), self.values(&[]));
+        let before = self.before.map_or_else(|| Value::bytes(b""), |id| Value::id(&id));
+        let (take, values) = (sql!("take"), self.values(&[("before", before)]));
         let taken = if session.wants_time() {
             let mut sets = session.write(&(self.tables.write(take, &values) + sql!("time"))).await?;
             if let Some(time) = set(&sets, 1)?.rows.first() {
@@ -110,8 +113,8 @@ impl Claiming<'_> {
         let Self { tables, claim, .. } = self;
         let mut todo = Batch::default();
         loop {
-            if line.expired > 0 {
-                todo.push(tables.write(sql!("expire_holders"), &self.values(&[])));
+            if let Some(ids) = line.over() {
+                todo.push(tables.write(sql!("expire_holders"), &self.only(&[("ids", ids)])));
             } else {
                 if line.own.as_ref().is_some_and(|own| own.takes(claim)) {
                     line.lighten(claim.id, claim.weight);
@@ -350,7 +353,10 @@ impl Request for Evicting<'_> {
         let (first, last) = ids(self.claim);
         let key = [("name", Value::name(self.name)), ("first", Value::id(&first)), ("last", Value::id(&last))];
         let sets = session.write(&self.tables.write(sql!("evict"), &key)).await?;
-        if set(&sets, 0)?.changed + set(&sets, 1)?.changed > 0 {
+        if set(&sets, 0)?.rows.first().map_or(Ok(false), |row| column(row, 0))? {
+            return Ok(false);
+        }
+        if set(&sets, 1)?.changed + set(&sets, 2)?.changed > 0 {
             return Ok(true);
         }
         // A holder that was evicted before is not changed, and is there all the same.

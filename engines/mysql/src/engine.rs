@@ -1,6 +1,6 @@
 //! The contract, kept by rows with leases.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use crate::claims::{Claiming, check};
 use crate::error::ENGINE;
 use crate::hold::Hold;
 use crate::store::{Store, patience};
+use crate::unwritten::write_down;
 use crate::upkeep::keep_up;
 use crate::waiters::{Glance, Seen, Waiters, pause};
 
@@ -31,7 +32,9 @@ impl Leases {
     pub(crate) fn new(store: Store, waiters: Arc<Waiters>, sweeps: bool) -> Self {
         let mut tasks = JoinSet::new();
         if sweeps {
-            tasks.spawn(keep_up(Arc::downgrade(&store.pool), Arc::clone(&store.tables)));
+            let (pool, tables) = (Arc::downgrade(&store.pool), &store.tables);
+            tasks.spawn(keep_up(Weak::clone(&pool), Arc::clone(tables)));
+            tasks.spawn(write_down(pool, Arc::clone(tables), Arc::clone(&store.unwritten)));
         }
         Self { store, waiters, _tasks: tasks }
     }
@@ -39,6 +42,15 @@ impl Leases {
     /// Whether a claim is known to wait in line.
     pub(crate) fn has_in_line(&self, claim: &Claim) -> bool {
         self.waiters.knows(&claim.id)
+    }
+
+    /// Withdraws a claim that holds a lock that nobody else seems to want: that is not written down at once.
+    pub(crate) async fn withdraw_quietly(&self, claim: &Claim) -> Result<Withdrawal> {
+        if !self.store.unwritten.works() || !self.store.tell(claim).await? {
+            return self.withdraw(claim).await;
+        }
+        self.waiters.left(&claim.name, &claim.id);
+        Ok(Withdrawal::Withdrawn)
     }
 
     /// Looks until the claim may have moved.
@@ -72,7 +84,8 @@ impl Engine for Leases {
         let claimed = async {
             check(claim)?;
             let in_line = self.has_in_line(claim);
-            let claiming = Claiming { tables: &self.store.tables, claim, in_line };
+            let before = self.store.unwritten.last(&claim.name);
+            let claiming = Claiming { tables: &self.store.tables, claim, in_line, before };
             let standing = self.store.pool.run(patience(claim.ttl), &claiming).await??;
             self.waiters.answered(claim.id, standing);
             self.store.pool.clock.claimed(claim, standing);

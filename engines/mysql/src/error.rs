@@ -45,6 +45,11 @@ impl Fault {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if busy(error.code))
     }
 
+    /// Whether the server said so itself: then it has not carried out what it was told.
+    pub(crate) fn is_the_servers(&self) -> bool {
+        matches!(self, Self::Asking { error: DriverError::Server(error), .. } if !interrupted(error.code))
+    }
+
     /// Whether the server says that there is no such table.
     pub(crate) fn is_missing_table(&self) -> bool {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if error.code == 1146)

@@ -16,6 +16,7 @@ mod statement;
 mod store;
 mod survey;
 mod tls;
+mod unwritten;
 mod upkeep;
 mod waiters;
 
@@ -35,6 +36,7 @@ use crate::schema::Preparing;
 use crate::statement::Tables;
 use crate::store::{PATIENCE, Store};
 pub use crate::tls::Tls;
+use crate::unwritten::Unwritten;
 use crate::waiters::Waiters;
 
 /// How many connections the caller's side has at most.
@@ -71,6 +73,7 @@ pub struct Mysql {
     rows: usize,
     /// What both sides of the client know together.
     waiters: Arc<Waiters>,
+    unwritten: Arc<Unwritten>,
     clock: Arc<ClockWatch>,
     /// What holds the client's locks, unless rows do: made by the keeper's side, and used by both.
     ties: Arc<Mutex<Weak<Ties>>>,
@@ -91,6 +94,7 @@ impl Mysql {
             silence: DEFAULT_SILENCE,
             rows: DEFAULT_ROWS,
             waiters: Arc::default(),
+            unwritten: Arc::default(),
             clock: Arc::default(),
             ties: Arc::default(),
         })
@@ -147,7 +151,8 @@ impl Mysql {
     /// The statements that create the tables, for somebody who may.
     #[must_use]
     pub fn ddl(&self) -> String {
-        schema::statements(&self.tables)
+        // What every server takes: whether this one has a binary log is not known.
+        schema::statements(&self.tables, true)
     }
 
     /// Whether tables that are missing are created, as they are unless said otherwise.
@@ -197,13 +202,14 @@ impl Connector for Mysql {
         let pool = Arc::new(Pool::new(self.address.options(), self.address.to_string(), most, Arc::clone(&self.clock)));
         let preparing = Preparing { tables: &self.tables, hold: self.hold, create: self.create };
         let context = |error: Error| error.engine(ENGINE).during("connect", None);
-        let settings = pool.run(PATIENCE, &preparing).await.map_err(context)?;
-        let store = Store { pool, tables: Arc::clone(&self.tables) };
+        let prepared = pool.run(PATIENCE, &preparing).await.map_err(context)?;
+        self.unwritten.set_works(prepared.has_memory);
+        let store = Store { pool, tables: Arc::clone(&self.tables), unwritten: Arc::clone(&self.unwritten) };
         let line = Leases::new(store, Arc::clone(&self.waiters), side == Side::Keeper);
         if self.hold == Hold::Lease {
             return Ok(Arc::new(line));
         }
-        let ties = self.ties(side, settings.is_mariadb())?;
+        let ties = self.ties(side, prepared.is_mariadb)?;
         Ok(Arc::new(Bolted::new(line, ties, side == Side::Keeper)))
     }
 }

@@ -59,8 +59,10 @@ pub(crate) struct Line {
     /// How much the holders have together.
     pub(crate) held: u64,
     pub(crate) holders: u64,
-    /// How many of them are over. They are counted among the holders, and must be removed before anything is decided.
-    pub(crate) expired: u64,
+    /// How many of them have a lease that is over. They are counted among the holders, as are the next ones.
+    expired: u64,
+    /// Those of them that were given back, although that is not written down yet.
+    released: Vec<ClaimId>,
     capacity: Option<u32>,
     waiters: Vec<Waiter>,
     /// Somebody was taken out of it who may not know yet.
@@ -82,9 +84,18 @@ impl Line {
             capacity: column(held, 2)?,
             expired: column(held, 3)?,
             remembers: set(sets, at + 3)?.rows.first().map_or(Ok(true), |row| column(row, 0))?,
+            released: set(sets, at + 4)?.rows.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
             more: waiters.len() == WINDOW,
             waiters,
         })
+    }
+
+    /// Those holders who are over, beside any whose lease is. They must be removed before anything is decided.
+    pub(crate) fn over(&self) -> Option<Value> {
+        match self.released.as_slice() {
+            [] => (self.expired > 0).then_some(Value::Null),
+            ids => Some(Value::list(ids.iter().map(Value::id))),
+        }
     }
 
     /// The claim that asks weighs less than before.

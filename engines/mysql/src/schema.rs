@@ -9,7 +9,15 @@ use crate::settings::Settings;
 use crate::statement::{Tables, Value, sql};
 
 /// What leads to each version from the one before, beginning with version 1. All of it can be repeated.
-const VERSIONS: &[&str] = &[sql!("version_1"), sql!("version_2")];
+const VERSIONS: &[&str] = &[sql!("version_1"), sql!("version_2"), sql!("version_3")];
+
+/// What is known of the server when the tables are there.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) is_mariadb: bool,
+    /// What is given back can be told by a table in its memory.
+    pub(crate) has_memory: bool,
+}
 
 /// Makes sure that the tables are there, in the version of this program.
 #[derive(Debug)]
@@ -22,9 +30,9 @@ pub(crate) struct Preparing<'a> {
 }
 
 impl Request for Preparing<'_> {
-    type Answer = Settings;
+    type Answer = Prepared;
 
-    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Settings, Fault> {
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Prepared, Fault> {
         let settings = Settings::ask(session).await?;
         settings.fit(self.hold)?;
         let mut version = match self.version(session).await {
@@ -42,12 +50,13 @@ impl Request for Preparing<'_> {
             return Err(Fault::Refusal(self.missing()));
         }
         while let Some(step) = VERSIONS.get(version) {
-            session.write(&self.tables.write(step, &[])).await?;
+            session.write(&self.tables.write(step, &[engine(settings.has_binary_log())])).await?;
             version += 1;
             let value = [("version", Value::number(version as u64))];
             session.write(&self.tables.write(sql!("migrated"), &value)).await?;
         }
-        Ok(settings)
+        let has_memory = !settings.has_binary_log() && self.is_in_memory(session).await?;
+        Ok(Prepared { is_mariadb: settings.is_mariadb(), has_memory })
     }
 }
 
@@ -55,6 +64,13 @@ impl Preparing<'_> {
     async fn version(&self, session: &mut Session<'_>) -> Result<usize, Fault> {
         let sets = session.look(&self.tables.write(sql!("version"), &[])).await?;
         set(&sets, 0)?.rows.first().map_or(Ok(0), |row| column(row, 0))
+    }
+
+    /// An administrator may have made the table in another way.
+    async fn is_in_memory(&self, session: &mut Session<'_>) -> Result<bool, Fault> {
+        let table = [("table", Value::bytes(self.tables.name("released").as_bytes()))];
+        let sets = session.look(&self.tables.write(sql!("in_memory"), &table)).await?;
+        set(&sets, 0)?.rows.first().map_or(Ok(false), |row| column(row, 0))
     }
 
     fn missing(&self) -> Error {
@@ -75,9 +91,14 @@ impl Preparing<'_> {
     }
 }
 
-/// The statements that create everything, for an administrator.
-pub(crate) fn statements(tables: &Tables) -> String {
-    let version = [("version", Value::number(VERSIONS.len() as u64))];
+/// What keeps the table of what was given back.
+fn engine(binary_log: bool) -> (&'static str, Value) {
+    ("engine", Value::expression(if binary_log { "InnoDB" } else { "MEMORY" }))
+}
+
+/// The statements that create everything on a server with a binary log or without one, for an administrator.
+pub(crate) fn statements(tables: &Tables, binary_log: bool) -> String {
+    let version = [("version", Value::number(VERSIONS.len() as u64)), engine(binary_log)];
     let parts = [sql!("schema")].into_iter().chain(VERSIONS.iter().copied()).chain([sql!("migrated")]);
     parts.map(|part| tables.write(part, &version)).collect::<Vec<_>>().join("\n").replace("; ", ";\n")
 }

@@ -51,6 +51,11 @@ impl Settings {
         self.get("version").is_some_and(|version| version.contains("MariaDB"))
     }
 
+    /// Whether others may be told of every change.
+    pub(crate) fn has_binary_log(&self) -> bool {
+        self.is_on("log_bin")
+    }
+
     /// What an operator should know.
     fn findings(&self, mut checkup: Checkup) -> Checkup {
         if let Some(flush) = self.get("innodb_flush_log_at_trx_commit").filter(|flush| *flush != "1") {
@@ -59,13 +64,13 @@ impl Settings {
                 "SET GLOBAL innodb_flush_log_at_trx_commit = 1",
             );
         }
-        if self.is_on("log_bin") && self.get("sync_binlog").is_some_and(|sync| sync != "1") {
+        if self.has_binary_log() && self.get("sync_binlog").is_some_and(|sync| sync != "1") {
             checkup = checkup.advice(
                 "sync_binlog is not 1: after a crash, a replica can lack the last grants",
                 "SET GLOBAL sync_binlog = 1",
             );
         }
-        if self.is_on("log_bin") {
+        if self.has_binary_log() {
             checkup = checkup.advice(
                 "replication is asynchronous unless it was set up otherwise: a fail-over can lose a grant",
                 "fence what the lock protects with its token",
@@ -113,7 +118,8 @@ impl Request for CheckingUp<'_> {
                 checkup = checkup.fact(what, value);
             }
         }
-        checkup = checkup.fact("tables are made by", format!("\n{}", statements(self.tables)));
+        checkup =
+            checkup.fact("tables are made by", format!("\n{}", statements(self.tables, settings.has_binary_log())));
         if engine.as_deref().is_some_and(|engine| engine != "InnoDB") {
             let table = self.tables.name("claims");
             let what = format!("{table} is kept by {}, and locks need InnoDB", engine.unwrap_or_default());
@@ -137,14 +143,16 @@ impl CheckingUp<'_> {
     /// those who may have it carried out.
     async fn missing_rights(&self, session: &mut Session<'_>) -> Result<Vec<String>, Fault> {
         let mut missing = Vec::new();
-        for table in ["{locks}", "{gates}", "{claims}", "{cells}"] {
+        let tables =
+            [("{locks}", "name"), ("{gates}", "name"), ("{claims}", "id"), ("{cells}", "name"), ("{released}", "id")];
+        for (table, key) in tables {
             for (right, statement) in [
                 ("SELECT", "SELECT * FROM {table}"),
                 ("INSERT", "INSERT INTO {table} SELECT * FROM {table}"),
-                ("UPDATE", "UPDATE {table} SET name = name"),
-                ("DELETE", "DELETE FROM {table} WHERE name = x''"),
+                ("UPDATE", "UPDATE {table} SET {key} = {key}"),
+                ("DELETE", "DELETE FROM {table} WHERE {key} = x''"),
             ] {
-                let statement = format!("EXPLAIN {}", statement.replace("{table}", table));
+                let statement = format!("EXPLAIN {}", statement.replace("{table}", table).replace("{key}", key));
                 match session.look(&self.tables.write(&statement, &[])).await {
                     Err(fault) if fault.is_denied() => {
                         missing.push(format!("{right} on {}", self.tables.write(table, &[]).trim()));

@@ -39,7 +39,7 @@ impl Tables {
         Ok(Self { base: base.to_owned() })
     }
 
-    /// The name of one of the tables: `locks`, `gates`, `claims`, `schema`, `cells` or `rows`.
+    /// The name of one of the tables: `locks`, `gates`, `claims`, `schema`, `cells`, `rows` or `released`.
     pub(crate) fn name(&self, table: &str) -> String {
         format!("{}_{table}", self.base)
     }
@@ -65,7 +65,7 @@ impl Tables {
                 let (key, after) = after.split_once('}').unwrap_or((after, ""));
                 text.push_str(before);
                 match key {
-                    "locks" | "gates" | "claims" | "cells" | "schema" | "rows" => {
+                    "locks" | "gates" | "claims" | "cells" | "schema" | "rows" | "released" => {
                         let _ = write!(text, "`{}_{key}`", self.base);
                     }
                     key => match values.iter().find(|(name, _)| *name == key) {

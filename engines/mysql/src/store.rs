@@ -11,6 +11,7 @@ use crate::pool::Pool;
 use crate::settings::CheckingUp;
 use crate::statement::Tables;
 use crate::survey::Surveying;
+use crate::unwritten::{Telling, Unwritten};
 
 /// So many leases are renewed by one statement.
 const RENEWALS_AT_ONCE: usize = 250;
@@ -24,6 +25,7 @@ const IMPATIENCE: Duration = Duration::from_millis(100);
 pub(crate) struct Store {
     pub(crate) pool: Arc<Pool>,
     pub(crate) tables: Arc<Tables>,
+    pub(crate) unwritten: Arc<Unwritten>,
 }
 
 impl Store {
@@ -50,7 +52,23 @@ impl Store {
     pub(crate) async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
         let withdrawal = self.pool.run(patience(claim.ttl), &Withdrawing { tables: &self.tables, claim }).await;
         self.pool.clock.withdrawn(&claim.id);
-        withdrawal.map_err(|error| error.during("withdraw", Some(&claim.name)))
+        match withdrawal {
+            // It was given back before, and everybody knows.
+            Ok(_) if self.unwritten.knows(&claim.id) => Ok(Withdrawal::NotThere),
+            withdrawal => withdrawal.map_err(|error| error.during("withdraw", Some(&claim.name))),
+        }
+    }
+
+    /// Gives back what nobody else seems to want, and has the keeper write that down. `false`: nothing has happened.
+    pub(crate) async fn tell(&self, claim: &Claim) -> Result<bool> {
+        let (tables, unwritten) = (&*self.tables, &*self.unwritten);
+        let telling = self.pool.run(patience(claim.ttl), &Telling { tables, unwritten, claim }).await;
+        let told = telling.map_err(|error| error.during("withdraw", Some(&claim.name)))?;
+        if told {
+            self.pool.clock.withdrawn(&claim.id);
+            unwritten.told(claim);
+        }
+        Ok(told)
     }
 
     pub(crate) async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {

@@ -41,7 +41,8 @@ impl Request for Sweep<'_> {
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<(), Fault> {
         self.sweep(session, sql!("over"), sql!("sweep_claims"), "ids").await?;
-        self.sweep(session, sql!("unused"), sql!("sweep_locks"), "names").await
+        self.sweep(session, sql!("unused"), sql!("sweep_locks"), "names").await?;
+        session.write(&self.tables.write(sql!("sweep_released"), &[])).await.map(drop)
     }
 }
 

@@ -32,7 +32,7 @@ async fn clients_that_start_together_create_the_tables_together() {
     for started in starting.join_all().await {
         started.unwrap();
     }
-    assert_eq!(number(&address, &format!("SELECT version FROM {tables}_schema")).await, 2);
+    assert_eq!(number(&address, &format!("SELECT version FROM {tables}_schema")).await, 3);
 }
 
 #[tokio::test]
@@ -313,7 +313,8 @@ async fn an_account_needs_few_rights_and_is_told_of_those_it_lacks() {
     assert_eq!((error.kind(), error.may_have_happened()), (Kind::Denied, Happened::No), "{error}");
     // The doctor says what is missing, and nothing else.
     let checkup = front.checkup().await.unwrap();
-    let missing = ["locks", "gates", "claims", "cells"].map(|table| format!("DELETE on `lockhouse_{table}`"));
+    let missing =
+        ["locks", "gates", "claims", "cells", "released"].map(|table| format!("DELETE on `lockhouse_{table}`"));
     let missing = format!("not {}", missing.join(", "));
     assert!(checkup.facts.iter().any(|fact| fact.what == "rights" && fact.value == missing), "{checkup:?}");
     assert!(checkup.findings.iter().any(|one| one.what.contains("may not DELETE on")), "{checkup:?}");

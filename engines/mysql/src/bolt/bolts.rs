@@ -52,6 +52,8 @@ struct Bolt {
     token: Option<u64>,
     until: Moment,
     stage: Stage,
+    /// It was shut in advance: nobody else seemed to want the lock.
+    in_advance: bool,
     /// It was shut, so its claim may believe that it holds the lock.
     was_shut: bool,
 }
@@ -60,6 +62,12 @@ impl Bolts {
     /// Where a claim's bolt stands, and the token that it is for: none when it is shut in advance.
     pub(crate) fn look(&self, id: &ClaimId) -> Option<(Stage, Option<u64>)> {
         self.state().bolts.get(id).map(|bolt| (bolt.stage, bolt.token))
+    }
+
+    /// Whether it is shut and was so in advance, and its claim has its turn: nobody else seems to want the lock.
+    pub(crate) fn is_quiet(&self, id: &ClaimId) -> bool {
+        let quiet = |bolt: &Bolt| bolt.in_advance && bolt.token.is_some() && matches!(bolt.stage, Stage::Shut(..));
+        self.state().bolts.get(id).is_some_and(quiet)
     }
 
     /// A turn is being asked for, until this is dropped.
@@ -77,7 +85,8 @@ impl Bolts {
             return None;
         }
         state.earliest = Some(state.earliest.map_or(until, |earliest| earliest.min(until)));
-        let new = || Bolt { name: claim.name.clone(), token, until, stage: Stage::Busy, was_shut: false };
+        let (name, stage, in_advance) = (&claim.name, Stage::Busy, token.is_none());
+        let new = || Bolt { name: name.clone(), token, until, stage, in_advance, was_shut: false };
         let bolt = state.bolts.entry(claim.id).or_insert_with(new);
         (bolt.until, bolt.token) = (bolt.until.max(until), bolt.token.max(token));
         Some(bolt.stage)

@@ -202,9 +202,11 @@ impl Engine for Bolted {
     /// Opens the bolt and leaves the line at once. Whoever has the next turn may find it shut for a moment, and tries
     /// again: until both are done, nobody has heard that the lock is free.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let limit = patience(claim.ttl);
+        let (limit, quiet) = (patience(claim.ttl), self.ties.bolts.is_quiet(&claim.id));
+        let leaving =
+            async { if quiet { self.line.withdraw_quietly(claim).await } else { self.line.withdraw(claim).await } };
         let opening = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name));
-        let (opened, withdrawal) = tokio::join!(opening, self.line.withdraw(claim));
+        let (withdrawal, opened) = tokio::join!(leaving, opening);
         opened.map_err(|_| self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name)))?;
         withdrawal
     }

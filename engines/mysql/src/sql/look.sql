@@ -8,3 +8,5 @@ SELECT id, turn, weight, capacity, lease_end > UTC_TIMESTAMP(6)
 FROM {claims} WHERE name = {name} AND state = 1 ORDER BY turn, arrived LIMIT {window};
 -- Whoever was taken out of the line and may not know yet. Looked at last: somebody may leave it for there meanwhile.
 SELECT EXISTS (SELECT 1 FROM {claims} WHERE name = {name} AND state = 2);
+-- Holders that gave their locks back, when this is not written down yet.
+SELECT id FROM {claims} WHERE name = {name} AND state = 0 AND id IN (SELECT id FROM {released});

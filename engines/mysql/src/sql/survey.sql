@@ -3,10 +3,12 @@ SELECT name, id, owner, weight, capacity, -turn, 0 AS arrived, newest AS token,
        TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lease_end), TIMESTAMPDIFF(MICROSECOND, since, UTC_TIMESTAMP(6)),
        note, evicted
 FROM {locks}
-WHERE name >= {prefix} AND LEFT(name, {length}) = {prefix} AND id IS NOT NULL AND lease_end > UTC_TIMESTAMP(6);
+WHERE name >= {prefix} AND LEFT(name, {length}) = {prefix} AND id IS NOT NULL AND lease_end > UTC_TIMESTAMP(6)
+AND id NOT IN (SELECT id FROM {released});
 SELECT name, id, owner, weight, capacity, -turn, arrived, token,
        TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lease_end), TIMESTAMPDIFF(MICROSECOND, since, UTC_TIMESTAMP(6)),
        note, evicted
 FROM {claims}
 WHERE name >= {prefix} AND LEFT(name, {length}) = {prefix} AND state < 2 AND lease_end > UTC_TIMESTAMP(6)
+AND id NOT IN (SELECT id FROM {released})
 ORDER BY name, state, turn, arrived, token;
