@@ -151,7 +151,7 @@ impl Mysql {
     /// The statements that create the tables, for somebody who may.
     #[must_use]
     pub fn ddl(&self) -> String {
-        // What every server takes: whether this one has a binary log is not known.
+        // What every server takes: whether this one is replicated is not known.
         schema::statements(&self.tables, true)
     }
 

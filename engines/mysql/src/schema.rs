@@ -50,12 +50,12 @@ impl Request for Preparing<'_> {
             return Err(Fault::Refusal(self.missing()));
         }
         while let Some(step) = VERSIONS.get(version) {
-            session.write(&self.tables.write(step, &[engine(settings.has_binary_log())])).await?;
+            session.write(&self.tables.write(step, &[engine(settings.is_replicated())])).await?;
             version += 1;
             let value = [("version", Value::number(version as u64))];
             session.write(&self.tables.write(sql!("migrated"), &value)).await?;
         }
-        let has_memory = !settings.has_binary_log() && self.is_in_memory(session).await?;
+        let has_memory = !settings.is_replicated() && self.is_in_memory(session).await?;
         Ok(Prepared { is_mariadb: settings.is_mariadb(), has_memory })
     }
 }
@@ -92,13 +92,13 @@ impl Preparing<'_> {
 }
 
 /// What keeps the table of what was given back.
-fn engine(binary_log: bool) -> (&'static str, Value) {
-    ("engine", Value::expression(if binary_log { "InnoDB" } else { "MEMORY" }))
+fn engine(replicated: bool) -> (&'static str, Value) {
+    ("engine", Value::expression(if replicated { "InnoDB" } else { "MEMORY" }))
 }
 
-/// The statements that create everything on a server with a binary log or without one, for an administrator.
-pub(crate) fn statements(tables: &Tables, binary_log: bool) -> String {
-    let version = [("version", Value::number(VERSIONS.len() as u64)), engine(binary_log)];
+/// The statements that create everything on a server that is replicated or not, for an administrator.
+pub(crate) fn statements(tables: &Tables, replicated: bool) -> String {
+    let version = [("version", Value::number(VERSIONS.len() as u64)), engine(replicated)];
     let parts = [sql!("schema")].into_iter().chain(VERSIONS.iter().copied()).chain([sql!("migrated")]);
     parts.map(|part| tables.write(part, &version)).collect::<Vec<_>>().join("\n").replace("; ", ";\n")
 }

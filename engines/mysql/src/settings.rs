@@ -51,9 +51,9 @@ impl Settings {
         self.get("version").is_some_and(|version| version.contains("MariaDB"))
     }
 
-    /// Whether others may be told of every change.
-    pub(crate) fn has_binary_log(&self) -> bool {
-        self.is_on("log_bin")
+    /// Whether other servers may be told of every change: then no table is kept in memory.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.is_on("log_bin") || self.is_on("wsrep_on")
     }
 
     /// What an operator should know.
@@ -64,13 +64,13 @@ impl Settings {
                 "SET GLOBAL innodb_flush_log_at_trx_commit = 1",
             );
         }
-        if self.has_binary_log() && self.get("sync_binlog").is_some_and(|sync| sync != "1") {
+        if self.is_on("log_bin") && self.get("sync_binlog").is_some_and(|sync| sync != "1") {
             checkup = checkup.advice(
                 "sync_binlog is not 1: after a crash, a replica can lack the last grants",
                 "SET GLOBAL sync_binlog = 1",
             );
         }
-        if self.has_binary_log() {
+        if self.is_on("log_bin") {
             checkup = checkup.advice(
                 "replication is asynchronous unless it was set up otherwise: a fail-over can lose a grant",
                 "fence what the lock protects with its token",
@@ -119,7 +119,7 @@ impl Request for CheckingUp<'_> {
             }
         }
         checkup =
-            checkup.fact("tables are made by", format!("\n{}", statements(self.tables, settings.has_binary_log())));
+            checkup.fact("tables are made by", format!("\n{}", statements(self.tables, settings.is_replicated())));
         if engine.as_deref().is_some_and(|engine| engine != "InnoDB") {
             let table = self.tables.name("claims");
             let what = format!("{table} is kept by {}, and locks need InnoDB", engine.unwrap_or_default());
