@@ -84,6 +84,10 @@ impl Engine for Leases {
         let claimed = async {
             check(claim)?;
             let in_line = self.has_in_line(claim);
+            if self.store.unwritten.knows(&claim.id) {
+                // It was given back, and everybody takes it for over.
+                return Ok(Standing::Displaced);
+            }
             let before = self.store.unwritten.last(&claim.name);
             let claiming = Claiming { tables: &self.store.tables, claim, in_line, before };
             let standing = self.store.pool.run(patience(claim.ttl), &claiming).await??;

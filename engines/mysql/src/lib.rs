@@ -105,7 +105,7 @@ impl Mysql {
     /// # Errors
     /// [`Kind::Invalid`] for what cannot be part of a table's name.
     pub fn tables(mut self, base: &str) -> Result<Self> {
-        self.tables = Arc::new(Tables::new(base)?);
+        (self.tables, self.unwritten) = (Arc::new(Tables::new(base)?), Arc::default());
         Ok(self)
     }
 
@@ -203,7 +203,7 @@ impl Connector for Mysql {
         let preparing = Preparing { tables: &self.tables, hold: self.hold, create: self.create };
         let context = |error: Error| error.engine(ENGINE).during("connect", None);
         let prepared = pool.run(PATIENCE, &preparing).await.map_err(context)?;
-        self.unwritten.set_works(prepared.has_memory);
+        self.unwritten.has_memory(prepared.has_memory);
         let store = Store { pool, tables: Arc::clone(&self.tables), unwritten: Arc::clone(&self.unwritten) };
         let line = Leases::new(store, Arc::clone(&self.waiters), side == Side::Keeper);
         if self.hold == Hold::Lease {

@@ -75,16 +75,16 @@ impl Line {
     /// Reads what `look.sql` found, from its first answer on.
     pub(crate) fn read(sets: &[Set], at: usize) -> Result<Self, Fault> {
         let own = set(sets, at)?.rows.first().map(own).transpose()?;
-        let held = set(sets, at + 1)?.rows.first().ok_or_else(|| Fault::Answer("no holders, not even none".into()))?;
-        let waiters = set(sets, at + 2)?.rows.iter().map(waiter).collect::<Result<Vec<_>, _>>()?;
+        let held = set(sets, at + 2)?.rows.first().ok_or_else(|| Fault::Answer("no holders, not even none".into()))?;
+        let waiters = set(sets, at + 3)?.rows.iter().map(waiter).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             own,
             holders: column(held, 0)?,
             held: column(held, 1)?,
             capacity: column(held, 2)?,
             expired: column(held, 3)?,
-            remembers: set(sets, at + 3)?.rows.first().map_or(Ok(true), |row| column(row, 0))?,
-            released: set(sets, at + 4)?.rows.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
+            remembers: set(sets, at + 4)?.rows.first().map_or(Ok(true), |row| column(row, 0))?,
+            released: set(sets, at + 1)?.rows.iter().map(|row| id(row, 0)).collect::<Result<_, _>>()?,
             more: waiters.len() == WINDOW,
             waiters,
         })

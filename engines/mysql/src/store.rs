@@ -36,7 +36,10 @@ impl Store {
             let renewing = Renewing { tables: &self.tables, claims: some };
             match self.pool.run(patience(shortest / 3), &renewing).await {
                 Ok(renewed) => {
-                    let worth = |(claim, renewal)| self.pool.clock.renewed(claim, renewal);
+                    let worth = |(claim, renewal): (&Claim, Renewal)| {
+                        let over = self.unwritten.knows(&claim.id);
+                        self.pool.clock.renewed(claim, if over { Renewal::Gone } else { renewal })
+                    };
                     renewals.extend(some.iter().zip(renewed).map(worth));
                 }
                 Err(error) if renewals.is_empty() => {

@@ -1,6 +1,6 @@
 //! What people see of the lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use lockhouse_core::{Line, Name, Place};
@@ -10,6 +10,10 @@ use crate::error::Fault;
 use crate::line::id;
 use crate::pool::{Request, Session, column, set};
 use crate::statement::{Tables, Value, sql};
+
+/// So many claims at most are left out because they were given back a moment ago: an answer that the server can send
+/// without waiting for its reader. If there are more, people see some of them that moment longer.
+const MOST_RELEASED: u64 = 500;
 
 /// `survey`.
 #[derive(Debug)]
@@ -23,11 +27,16 @@ impl Request for Surveying<'_> {
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Vec<Line>, Fault> {
         let prefix = self.prefix.as_bytes();
-        let values = [("prefix", Value::bytes(prefix)), ("length", Value::number(prefix.len() as u64))];
+        let length = Value::number(prefix.len() as u64);
+        let values = [("prefix", Value::bytes(prefix)), ("length", length), ("most", Value::number(MOST_RELEASED))];
         let sets = session.look(&self.tables.write(sql!("survey"), &values)).await?;
+        let released = set(&sets, 0)?.rows.iter().map(|row| id(row, 0)).collect::<Result<HashSet<_>, Fault>>()?;
         let mut lines: BTreeMap<Name, Line> = BTreeMap::new();
         // Holders come first, in the order of their tokens, then waiters in the order of their turn.
-        for row in set(&sets, 0)?.rows.iter().chain(&set(&sets, 1)?.rows) {
+        for row in set(&sets, 1)?.rows.iter().chain(&set(&sets, 2)?.rows) {
+            if released.contains(&id(row, 1)?) {
+                continue;
+            }
             let name: Vec<u8> = column(row, 0)?;
             let name = String::from_utf8(name).ok().and_then(|name| Name::new(name).ok());
             let name = name.ok_or_else(|| Fault::Answer("a claim on something that is no name".into()))?;

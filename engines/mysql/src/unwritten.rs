@@ -5,20 +5,24 @@
 //! lock's own row is written a moment later: the next claim of this client does that anyway, and if none comes the
 //! keeper does. A server that crashes in between honours the claim once more, until its lease is over.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use lockhouse_core::{Claim, ClaimId, Name};
+use lockhouse_core::{Claim, ClaimId, Clock, Moment, Name};
+use mysql_async::Row;
 use tokio::sync::Notify;
 
 use crate::error::Fault;
-use crate::pool::{Pool, Request, Session};
+use crate::line::id;
+use crate::pool::{Pool, Request, Session, column, set};
 use crate::statement::{Tables, Value, sql};
 
-/// How long the keeper leaves it to the next claim.
+/// How long the keeper leaves it to the next claim, and how long it waits at most when the server fails.
 const A_WHILE: Duration = Duration::from_millis(50);
+const A_LONG_WHILE: Duration = Duration::from_secs(5);
+/// A server that refused is not asked again for so long.
+const REFUSED: Duration = Duration::from_secs(60);
 /// So many are written down at once.
 const AT_ONCE: usize = 250;
 const LIMIT: Duration = Duration::from_secs(4);
@@ -26,28 +30,38 @@ const LIMIT: Duration = Duration::from_secs(4);
 /// What both sides of a client know of it.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
-    /// The server can keep such a table.
-    works: AtomicBool,
     state: Mutex<State>,
     more: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// All that the keeper is yet to write down.
-    told: HashMap<ClaimId, Name>,
+    /// The server can keep such a table.
+    has_memory: bool,
+    refused: Option<Moment>,
+    /// All that the keeper is yet to write down, in order.
+    queue: VecDeque<(ClaimId, Name)>,
+    told: HashSet<ClaimId>,
     /// The last of each name: the claim that its lock's row may still show.
     last: HashMap<Name, ClaimId>,
 }
 
 impl Unwritten {
     /// Whether the server can keep such a table.
-    pub(crate) fn works(&self) -> bool {
-        self.works.load(Ordering::Acquire)
+    pub(crate) fn has_memory(&self, has_memory: bool) {
+        self.state().has_memory = has_memory;
     }
 
-    pub(crate) fn set_works(&self, works: bool) {
-        self.works.store(works, Ordering::Release);
+    /// The server refused: the table is full, say.
+    fn refused(&self, fault: &Fault) {
+        tracing::debug!(?fault, "for a minute, what is given back is written down at once");
+        self.state().refused = Some(Clock::Boot.now());
+    }
+
+    /// Whether it is worth a try.
+    pub(crate) fn works(&self) -> bool {
+        let state = self.state();
+        state.has_memory && state.refused.is_none_or(|refused| Clock::Boot.now().since(refused) > REFUSED)
     }
 
     /// The claim of this client that a lock's row may show although it was given back.
@@ -57,29 +71,35 @@ impl Unwritten {
 
     /// Whether a claim was given back, and that is not written down yet.
     pub(crate) fn knows(&self, id: &ClaimId) -> bool {
-        self.state().told.contains_key(id)
+        self.state().told.contains(id)
     }
 
     /// Everybody can see that a claim was given back.
     pub(crate) fn told(&self, claim: &Claim) {
         let mut state = self.state();
-        state.told.insert(claim.id, claim.name.clone());
-        state.last.insert(claim.name.clone(), claim.id);
+        if state.told.insert(claim.id) {
+            state.queue.push_back((claim.id, claim.name.clone()));
+            state.last.insert(claim.name.clone(), claim.id);
+        }
         self.more.notify_one();
     }
 
-    fn some(&self) -> Vec<(ClaimId, Name)> {
-        self.state().told.iter().take(AT_ONCE).map(|(id, name)| (*id, name.clone())).collect()
+    /// Those that have waited longest.
+    fn first(&self) -> Vec<(ClaimId, Name)> {
+        self.state().queue.iter().take(AT_ONCE).cloned().collect()
     }
 
-    fn written(&self, some: &[(ClaimId, Name)]) {
+    /// Those are written down.
+    fn written(&self, first: &[(ClaimId, Name)]) {
         let mut state = self.state();
-        for (id, name) in some {
+        for (id, name) in first {
             state.told.remove(id);
             if state.last.get(name) == Some(id) {
                 state.last.remove(name);
             }
         }
+        let State { queue, told, .. } = &mut *state;
+        queue.retain(|(id, _)| told.contains(id));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -103,10 +123,9 @@ impl Request for Telling<'_> {
         let key = [("id", Value::id(&self.claim.id)), ("name", Value::name(&self.claim.name))];
         match session.execute(self.tables, sql!("tell"), &key).await {
             Ok(told) => Ok(told.changed == 1),
-            // The table is full, say, or gone. Whatever it is, there is the long way.
+            // Whatever it is, there is the long way.
             Err(fault) if fault.is_the_servers() => {
-                tracing::debug!(?fault, "releases are written down at once from now on");
-                self.unwritten.set_works(false);
+                self.unwritten.refused(&fault);
                 Ok(false)
             }
             Err(fault) => Err(fault),
@@ -118,16 +137,23 @@ impl Request for Telling<'_> {
 pub(crate) async fn write_down(pool: Weak<Pool>, tables: Arc<Tables>, unwritten: Arc<Unwritten>) {
     loop {
         unwritten.more.notified().await;
+        let mut pause = A_WHILE;
         loop {
-            tokio::time::sleep(A_WHILE).await;
-            let (Some(pool), claims) = (pool.upgrade(), unwritten.some()) else { return };
+            tokio::time::sleep(pause).await;
+            let (Some(pool), claims) = (pool.upgrade(), unwritten.first()) else { return };
             if claims.is_empty() {
                 break;
             }
-            match pool.run(LIMIT, &WritingDown { tables: &tables, claims: &claims }).await {
-                Ok(()) => unwritten.written(&claims),
-                Err(error) => tracing::debug!(%error, "cannot write down what was given back: it is tried again"),
-            }
+            pause = match pool.run(LIMIT, &WritingDown { tables: &tables, claims: &claims }).await {
+                Ok(()) => {
+                    unwritten.written(&claims);
+                    if claims.len() == AT_ONCE { Duration::ZERO } else { A_WHILE }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "cannot write down what was given back: it is tried again");
+                    (2 * pause).clamp(A_WHILE, A_LONG_WHILE)
+                }
+            };
         }
     }
 }
@@ -147,6 +173,14 @@ impl Request for WritingDown<'_> {
         names.sort_unstable();
         names.dedup();
         let names = Value::list(names.into_iter().map(Value::name));
-        session.write(&self.tables.write(sql!("write_down"), &[("ids", ids), ("names", names)])).await.map(drop)
+        let values = [("ids", ids), ("names", names)];
+        let sets = session.write(&self.tables.write(sql!("write_down"), &values)).await?;
+        // One by one, by their keys: a search for many may read the whole table, and wait for rows of others.
+        let remove = |row: &Row| {
+            let key = [("id", Value::id(&id(row, 0)?)), ("name", Value::bytes(&column::<Vec<u8>>(row, 1)?))];
+            Ok(self.tables.write(sql!("remove"), &key))
+        };
+        let removed = set(&sets, 1)?.rows.iter().map(remove).collect::<Result<String, Fault>>()?;
+        session.write(&(removed + &self.tables.write(sql!("written"), &values))).await.map(drop)
     }
 }

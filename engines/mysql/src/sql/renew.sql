@@ -8,7 +8,7 @@ UPDATE {claims} FORCE INDEX (PRIMARY) SET lease_end = {now} + INTERVAL {ttl} MIC
 WHERE id IN ({ids}) AND state < 2 AND lease_end > {now} AND NOT evicted AND NOT lingers;
 -- Those that are honoured, and whether they were renewed.
 SELECT id, lingers OR (NOT {lingers} AND lease_end >= {now} + INTERVAL {ttl} MICROSECOND) FROM {locks} FORCE INDEX (PRIMARY)
-WHERE name IN ({names}) AND id IN ({ids}) AND lease_end > {now} AND NOT evicted AND id NOT IN (SELECT id FROM {released})
+WHERE name IN ({names}) AND id IN ({ids}) AND lease_end > {now} AND NOT evicted
 UNION ALL
 SELECT id, lingers OR (NOT {lingers} AND lease_end >= {now} + INTERVAL {ttl} MICROSECOND) FROM {claims} FORCE INDEX (PRIMARY)
-WHERE id IN ({ids}) AND state < 2 AND lease_end > {now} AND NOT evicted AND id NOT IN (SELECT id FROM {released});
+WHERE id IN ({ids}) AND state < 2 AND lease_end > {now} AND NOT evicted;
