@@ -53,7 +53,7 @@ impl Request for Preparing<'_> {
             let made = session.write(&self.tables.write(step, &[engine(settings.is_replicated())])).await;
             match made {
                 // It may keep no tables in memory.
-                Err(fault) if fault.is_the_servers() => {
+                Err(fault) if fault.is_the_servers() && !fault.is_busy() => {
                     session.write(&self.tables.write(step, &[engine(true)])).await?;
                 }
                 made => drop(made?),
