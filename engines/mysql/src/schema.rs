@@ -87,8 +87,8 @@ impl Preparing<'_> {
             self.tables.name("claims"),
             self.tables.name("cells")
         );
-        Error::new(Kind::Invalid, what)
-            .help("have an administrator run the statements of engines/mysql/src/sql, or leave ?create=no out")
+        Error::new(Kind::Denied, what)
+            .help("have the statements that lockhouse doctor prints run by somebody who may, or leave ?create=no out")
     }
 
     fn newer(&self, version: usize) -> Error {
