@@ -2,6 +2,7 @@
 
 mod servers;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use lockhouse_core::Locks;
@@ -18,15 +19,16 @@ const MOST_CONNECTIONS: usize = 8;
 /// So long that nothing ends by it on a busy machine.
 const LEASE: Duration = Duration::from_secs(300);
 
-/// How many connections to that port this process has.
+/// How many connections to that port there are. The table is not read at one moment, so one can stand in it twice.
 fn connections(port: u16) -> usize {
     let (remote, established) = (format!(":{port:04X}"), "01");
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
-    let is_ours = |line: &&str| {
-        let mut words = line.split_whitespace().skip(2);
-        words.next().is_some_and(|to| to.ends_with(&remote)) && words.next() == Some(established)
+    let from = |line: &str| {
+        let mut words = line.split_whitespace().skip(1).map(str::to_owned);
+        let (from, to, state) = (words.next()?, words.next()?, words.next()?);
+        (to.ends_with(&remote) && state == established).then_some(from)
     };
-    table.lines().filter(is_ours).count()
+    table.lines().filter_map(from).collect::<HashSet<_>>().len()
 }
 
 async fn count(observer: &mut Conn, claims: &str) -> usize {
