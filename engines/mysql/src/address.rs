@@ -20,7 +20,7 @@ const STATEMENTS: usize = 6;
 /// committed before it began. A transaction of ours never waits for long, and a connection whose client has stopped or
 /// is gone must not keep its rows for long: MySQL knows no limit for transactions alone.
 const SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-                        SET SESSION autocommit = 1, SESSION innodb_lock_wait_timeout = 10, SESSION lock_wait_timeout = 2, \
+                        SET SESSION autocommit = 1, SESSION innodb_lock_wait_timeout = 10, \
                         SESSION wait_timeout = 30, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION' \
                         /*M!100300 , SESSION idle_transaction_timeout = 5 */";
 /// What a connection that holds locks is set to as well: the server ends it after so many seconds of silence, also

@@ -46,11 +46,9 @@ impl Leases {
 
     /// Withdraws a claim that holds a lock that nobody else seems to want: that is not written down at once.
     pub(crate) async fn withdraw_quietly(&self, claim: &Claim) -> Result<Withdrawal> {
-        if !self.store.unwritten.works() || !self.store.tell(claim).await? {
-            return self.withdraw(claim).await;
-        }
+        let withdrawal = self.store.withdraw_quietly(claim).await;
         self.waiters.left(&claim.name, &claim.id);
-        Ok(Withdrawal::Withdrawn)
+        withdrawal
     }
 
     /// Looks until the claim may have moved.

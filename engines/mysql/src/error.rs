@@ -45,7 +45,7 @@ impl Fault {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if busy(error.code))
     }
 
-    /// Whether the server said so itself: then it has not carried out what it was told.
+    /// Whether the server said so itself, and had not begun with what it was told.
     pub(crate) fn is_the_servers(&self) -> bool {
         matches!(self, Self::Asking { error: DriverError::Server(error), .. } if !interrupted(error.code))
     }
@@ -103,7 +103,10 @@ pub(crate) fn explain(fault: Fault, server: &str) -> Error {
 
 /// The server was told to stop while it was at work: it may have been done with it.
 fn interrupted(code: u16) -> bool {
-    matches!(code, 1053 | 1077 | 1078 | 1079 | 1080 | 1152 | 1159 | 1160 | 1161 | 1180 | 1184 | 1317 | 1927)
+    matches!(
+        code,
+        1053 | 1077 | 1078 | 1079 | 1080 | 1152 | 1159 | 1160 | 1161 | 1180 | 1184 | 1317 | 1927 | 1969 | 3024
+    )
 }
 
 /// The errors of the server, by their numbers. A statement that fails is undone, and its transaction with it, because

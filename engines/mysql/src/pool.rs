@@ -223,6 +223,11 @@ impl Session<'_> {
         self.pool.told_time().is_none_or(|told| Clock::Boot.now().since(told) > TIMELESS)
     }
 
+    /// What the other end called this connection when it was made.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.owned.connection.as_ref().map(|counted| counted.connection.id())
+    }
+
     fn give_back(mut self) {
         if let Some(connection) = self.owned.connection.take() {
             self.pool.idle().push(Idle { connection, since: Clock::Boot.now() });

@@ -35,6 +35,9 @@ impl Request for Preparing<'_> {
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<Prepared, Fault> {
         let settings = Settings::ask(session).await?;
         settings.fit(self.hold)?;
+        if self.hold != Hold::Lease {
+            self.is_direct(session).await?;
+        }
         let mut version = match self.version(session).await {
             Err(fault) if fault.is_missing_table() && self.create => {
                 session.write(&self.tables.write(sql!("schema"), &[])).await?;
@@ -68,6 +71,21 @@ impl Request for Preparing<'_> {
 }
 
 impl Preparing<'_> {
+    /// A proxy that shares connections calls ours by a number of its own, and may carry out each statement on another
+    /// one: what a connection holds is then not ours.
+    async fn is_direct(&self, session: &mut Session<'_>) -> Result<(), Fault> {
+        let sets = session.look(sql!("connection")).await?;
+        let row = set(&sets, 0)?.rows.first().ok_or_else(|| Fault::Answer("a connection without a number".into()))?;
+        // The greeting has room for 32 bits of it.
+        if session.number().is_none_or(|number| column(row, 0).is_ok_and(|other: u64| other as u32 == number)) {
+            return Ok(());
+        }
+        let what = "something between this program and the server shares connections: a lock that a connection holds \
+                    would not be ours";
+        let help = "give the address of the server itself, or use ?hold=lease";
+        Err(Fault::Refusal(Error::new(Kind::Unsupported, what).help(help)))
+    }
+
     async fn version(&self, session: &mut Session<'_>) -> Result<usize, Fault> {
         let sets = session.look(&self.tables.write(sql!("version"), &[])).await?;
         set(&sets, 0)?.rows.first().map_or(Ok(0), |row| column(row, 0))

@@ -62,16 +62,19 @@ impl Store {
         }
     }
 
-    /// Gives back what nobody else seems to want, and has the keeper write that down. `false`: nothing has happened.
-    pub(crate) async fn tell(&self, claim: &Claim) -> Result<bool> {
-        let (tables, unwritten) = (&*self.tables, &*self.unwritten);
-        let telling = self.pool.run(patience(claim.ttl), &Telling { tables, unwritten, claim }).await;
-        let told = telling.map_err(|error| error.during("withdraw", Some(&claim.name)))?;
+    /// Gives back what nobody else seems to want: everybody is told, and the keeper writes it down.
+    pub(crate) async fn withdraw_quietly(&self, claim: &Claim) -> Result<Withdrawal> {
+        let (withdrawing, unwritten) = (Withdrawing { tables: &self.tables, claim }, &*self.unwritten);
+        let telling = self.pool.run(patience(claim.ttl), &Telling { withdrawing, unwritten }).await;
+        self.pool.clock.withdrawn(&claim.id);
+        let (withdrawal, told) = telling.map_err(|error| {
+            unwritten.failed(&error);
+            error.during("withdraw", Some(&claim.name))
+        })?;
         if told {
-            self.pool.clock.withdrawn(&claim.id);
             unwritten.told(claim);
         }
-        Ok(told)
+        Ok(withdrawal)
     }
 
     pub(crate) async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {

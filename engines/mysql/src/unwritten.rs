@@ -5,14 +5,16 @@
 //! lock's own row is written a moment later: the next claim of this client does that anyway, and if none comes the
 //! keeper does. A server that crashes in between honours the claim once more, until its lease is over.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use lockhouse_core::{Claim, ClaimId, Clock, Moment, Name};
+use lockhouse_core::{Claim, ClaimId, Clock, Error, Kind, Moment, Name, Withdrawal};
 use mysql_async::Row;
 use tokio::sync::Notify;
 
+use crate::claims::Withdrawing;
 use crate::error::Fault;
 use crate::line::id;
 use crate::pool::{Pool, Request, Session, column, set};
@@ -39,9 +41,8 @@ struct State {
     /// The server can keep such a table.
     has_memory: bool,
     refused: Option<Moment>,
-    /// All that the keeper is yet to write down, in order.
-    queue: VecDeque<(ClaimId, Name)>,
-    told: HashSet<ClaimId>,
+    /// All that the keeper is yet to write down.
+    told: HashMap<ClaimId, Name>,
     /// The last of each name: the claim that its lock's row may still show.
     last: HashMap<Name, ClaimId>,
 }
@@ -52,16 +53,28 @@ impl Unwritten {
         self.state().has_memory = has_memory;
     }
 
-    /// The server refused: the table is full, say.
-    fn refused(&self, fault: &Fault) {
-        tracing::debug!(?fault, "for a minute, what is given back is written down at once");
+    /// The server refused, or takes too long: the table is full, say, or somebody reads it at leisure.
+    fn refused(&self, why: &dyn fmt::Debug) {
+        tracing::debug!(?why, "for a minute, what is given back is written down at once");
         self.state().refused = Some(Clock::Boot.now());
     }
 
-    /// Whether it is worth a try.
-    pub(crate) fn works(&self) -> bool {
-        let state = self.state();
-        state.has_memory && state.refused.is_none_or(|refused| Clock::Boot.now().since(refused) > REFUSED)
+    /// A claim was not told to be over. If it took too long, the others need not try.
+    pub(crate) fn failed(&self, error: &Error) {
+        if error.kind() == Kind::TimedOut && self.state().has_memory {
+            self.refused(error);
+        }
+    }
+
+    /// Whether it is worth a try. After a minute one tries again, and the others when that one was told.
+    fn works(&self) -> bool {
+        let mut state = self.state();
+        let now = Clock::Boot.now();
+        if !state.has_memory || state.refused.is_some_and(|refused| now.since(refused) <= REFUSED) {
+            return false;
+        }
+        state.refused = state.refused.map(|_| now);
+        true
     }
 
     /// The claim of this client that a lock's row may show although it was given back.
@@ -71,35 +84,33 @@ impl Unwritten {
 
     /// Whether a claim was given back, and that is not written down yet.
     pub(crate) fn knows(&self, id: &ClaimId) -> bool {
-        self.state().told.contains(id)
+        self.state().told.contains_key(id)
     }
 
     /// Everybody can see that a claim was given back.
     pub(crate) fn told(&self, claim: &Claim) {
         let mut state = self.state();
-        if state.told.insert(claim.id) {
-            state.queue.push_back((claim.id, claim.name.clone()));
-            state.last.insert(claim.name.clone(), claim.id);
-        }
+        state.refused = None;
+        state.told.insert(claim.id, claim.name.clone());
+        state.last.insert(claim.name.clone(), claim.id);
+        drop(state);
         self.more.notify_one();
     }
 
-    /// Those that have waited longest.
-    fn first(&self) -> Vec<(ClaimId, Name)> {
-        self.state().queue.iter().take(AT_ONCE).cloned().collect()
+    /// Some of them.
+    fn some(&self) -> Vec<(ClaimId, Name)> {
+        self.state().told.iter().take(AT_ONCE).map(|(id, name)| (*id, name.clone())).collect()
     }
 
     /// Those are written down.
-    fn written(&self, first: &[(ClaimId, Name)]) {
+    fn written(&self, some: &[(ClaimId, Name)]) {
         let mut state = self.state();
-        for (id, name) in first {
+        for (id, name) in some {
             state.told.remove(id);
             if state.last.get(name) == Some(id) {
                 state.last.remove(name);
             }
         }
-        let State { queue, told, .. } = &mut *state;
-        queue.retain(|(id, _)| told.contains(id));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -107,21 +118,31 @@ impl Unwritten {
     }
 }
 
-/// Gives back the lock of a claim that stands in the lock's row. `false` when it does not stand there, or the server
-/// cannot keep that in memory: then nothing has happened.
+/// `withdraw`, of a claim that holds a lock which nobody else seems to want.
 #[derive(Debug)]
 pub(crate) struct Telling<'a> {
-    pub(crate) tables: &'a Tables,
+    pub(crate) withdrawing: Withdrawing<'a>,
     pub(crate) unwritten: &'a Unwritten,
-    pub(crate) claim: &'a Claim,
 }
 
 impl Request for Telling<'_> {
-    type Answer = bool;
+    /// And whether it is yet to be written down.
+    type Answer = (Withdrawal, bool);
 
-    async fn carry_out(&self, session: &mut Session<'_>) -> Result<bool, Fault> {
-        let key = [("id", Value::id(&self.claim.id)), ("name", Value::name(&self.claim.name))];
-        match session.execute(self.tables, sql!("tell"), &key).await {
+    async fn carry_out(&self, session: &mut Session<'_>) -> Result<Self::Answer, Fault> {
+        if self.unwritten.works() && self.tell(session).await? {
+            return Ok((Withdrawal::Withdrawn, true));
+        }
+        Ok((self.withdrawing.carry_out(session).await?, false))
+    }
+}
+
+impl Telling<'_> {
+    /// `false` when the claim does not stand in its lock's row, or the server cannot keep that in memory.
+    async fn tell(&self, session: &mut Session<'_>) -> Result<bool, Fault> {
+        let Withdrawing { tables, claim } = self.withdrawing;
+        let values = [("id", Value::id(&claim.id)), ("name", Value::name(&claim.name)), ("ttl", Value::lease(claim))];
+        match session.execute(tables, sql!("tell"), &values).await {
             Ok(told) => Ok(told.changed == 1),
             // Whatever it is, there is the long way.
             Err(fault) if fault.is_the_servers() => {
@@ -140,7 +161,7 @@ pub(crate) async fn write_down(pool: Weak<Pool>, tables: Arc<Tables>, unwritten:
         let mut pause = A_WHILE;
         loop {
             tokio::time::sleep(pause).await;
-            let (Some(pool), claims) = (pool.upgrade(), unwritten.first()) else { return };
+            let (Some(pool), claims) = (pool.upgrade(), unwritten.some()) else { return };
             if claims.is_empty() {
                 break;
             }
@@ -166,6 +187,9 @@ struct WritingDown<'a> {
 
 impl Request for WritingDown<'_> {
     type Answer = ();
+
+    // For a claim that somebody is about to remove, say: it must not keep renewals waiting.
+    const WAITS: bool = true;
 
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<(), Fault> {
         let ids = Value::list(self.claims.iter().map(|(id, _)| Value::id(id)));

@@ -39,6 +39,8 @@ pub(crate) struct Sweep<'a> {
 impl Request for Sweep<'_> {
     type Answer = ();
 
+    const WAITS: bool = true;
+
     async fn carry_out(&self, session: &mut Session<'_>) -> Result<(), Fault> {
         self.sweep(session, sql!("over"), sql!("sweep_claims"), "ids").await?;
         self.sweep(session, sql!("unused"), sql!("sweep_locks"), "names").await?;

@@ -4,9 +4,11 @@
 mod servers;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use lockhouse_core::{Connector, Engine, Side, Standing};
-use lockhouse_mysql::Mysql;
+use lockhouse_core::{Connector, Engine, Locks, Side, Standing};
+use lockhouse_mysql::{Hold, Mysql};
+use lockhouse_testkit::eventually;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use servers::{Server, claim, number, plain, tell};
@@ -16,6 +18,7 @@ use tokio::task::JoinSet;
 const CLIENTS: usize = 32;
 /// New names are what matters, so each client meets more than there are clients.
 const ROUNDS: usize = 4;
+const LONG: Duration = Duration::from_secs(30);
 
 /// Takes a lock as it is often shown: look whether the row is there, insert it if not.
 async fn naive(connection: &mut Conn, name: &str, both_looked: &Barrier) -> mysql_async::Result<()> {
@@ -73,7 +76,65 @@ async fn many_clients_on_many_new_names_never_deadlock() {
     let granted: usize = tasks.join_all().await.into_iter().sum();
     // One that saw a lock's row which was made behind its back took the lock of whoever had made it.
     assert_eq!(granted, CLIENTS * ROUNDS, "every name has one holder, and the others wait");
-    let deadlocks =
+    assert_eq!(deadlocks(&server.address()).await, 0);
+}
+
+/// How many the server has ended.
+async fn deadlocks(address: &str) -> i64 {
+    let counted =
         "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Innodb_deadlocks'";
-    assert_eq!(number(&server.address(), deadlocks).await, 0);
+    number(address, counted).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_do_those_who_hold_by_connections() {
+    for hold in [Hold::Session, Hold::Row] {
+        let server = Server::start(&[]);
+        let all_at_once = Arc::new(Barrier::new(CLIENTS));
+        let mut tasks = JoinSet::new();
+        for first in 0..CLIENTS {
+            let (all_at_once, mysql) = (Arc::clone(&all_at_once), Mysql::at(&server.address()).unwrap().hold(hold));
+            tasks.spawn(async move {
+                let (locks, mut guards) = (Locks::new(mysql.rows(CLIENTS)).await.unwrap(), Vec::new());
+                all_at_once.wait().await;
+                for at in 0..CLIENTS {
+                    let name = format!("new {}", if at % 2 == 0 { at } else { (first + at) % CLIENTS });
+                    guards.extend(locks.mutex(&name).try_lock().await.unwrap());
+                }
+                all_at_once.wait().await;
+                guards.len()
+            });
+        }
+        let granted: usize = tasks.join_all().await.into_iter().sum();
+        assert_eq!(granted, CLIENTS, "{hold:?}: every name has one holder");
+        assert_eq!(deadlocks(&server.address()).await, 0, "{hold:?}");
+    }
+}
+
+/// Whoever else locks our rows, in another order: the server ends the one that has changed less, which is ours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_the_server_ends_in_favour_of_another_is_made_again() {
+    let server = Server::start(&[]);
+    let client = Mysql::at(&server.address()).unwrap().connect(Side::Front).await.unwrap();
+    let (holder, waiter) = (claim("a"), claim("a"));
+    client.claim(&holder).await.unwrap();
+    client.claim(&waiter).await.unwrap();
+    let mut other = plain(&server.address()).await;
+    for statement in [
+        "CREATE TABLE much (id INT PRIMARY KEY) ENGINE = InnoDB",
+        "START TRANSACTION",
+        "INSERT INTO much SELECT seq FROM seq_1_to_100",
+        "SELECT 1 FROM lockhouse_claims WHERE state = 1 FOR UPDATE",
+    ] {
+        other.query_drop(statement).await.unwrap();
+    }
+    let mut asking = JoinSet::new();
+    asking.spawn(async move { client.claim(&waiter).await });
+    // It has the gate, and waits for its own row.
+    let waits = "SELECT COUNT(*) FROM information_schema.INNODB_LOCK_WAITS";
+    eventually(LONG, "ours waits", async || number(&server.address(), waits).await > 0).await;
+    other.query_drop("SELECT 1 FROM lockhouse_gates FOR UPDATE").await.unwrap();
+    assert_eq!(deadlocks(&server.address()).await, 1);
+    other.query_drop("COMMIT").await.unwrap();
+    assert_eq!(asking.join_next().await.unwrap().unwrap().unwrap(), Standing::Queued { ahead: 1 });
 }

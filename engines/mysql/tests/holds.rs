@@ -10,7 +10,8 @@ use std::time::Duration;
 use lockhouse_core::{Clock, Connector, Kind, Locks, Side, Standing};
 use lockhouse_mysql::{Hold, Mysql};
 use lockhouse_testkit::{Cut, Proxy, Wire, claim, eventually};
-use servers::{Server, number, shared};
+use servers::{Server, number, shared, tell};
+use tokio::task::JoinSet;
 
 const LONG: Duration = Duration::from_secs(30);
 /// What a silent cut may take, as the engine documents it.
@@ -260,6 +261,60 @@ async fn a_hundred_sessions_locks_need_few_connections_and_rows_are_counted() {
     assert_eq!(error.kind(), Kind::Full, "{error}");
     one.release().await.unwrap();
     assert!(rows.mutex("c").try_lock().await.unwrap().is_some());
+}
+
+/// Which connection has the lock of a name.
+async fn holder(address: &str, name: &str) -> i64 {
+    number(address, &format!("SELECT COALESCE(IS_USED_LOCK({}), 0)", key(name))).await
+}
+
+#[tokio::test]
+async fn a_connection_that_an_administrator_ends_is_replaced_unless_a_stranger_is_faster() {
+    let (address, name) = (shared(), format!("killed-{:08x}", rand::random::<u32>()));
+    let locks = locks(&address, Hold::Session).await;
+    let guard = locks.mutex(&name).ttl(Duration::from_secs(3)).lock().await.unwrap();
+    let first = holder(&address, &name).await;
+    tell(&address, &format!("KILL {first}")).await;
+    eventually(LONG, "another connection has it", async || ![0, first].contains(&holder(&address, &name).await)).await;
+    guard.check().unwrap();
+    let _stranger = Stranger::new(&address, &take(Hold::Session, &name));
+    let waits =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' AND INFO LIKE '%killed-%'";
+    let waits = waits.replace("killed-", &name);
+    eventually(LONG, "the stranger waits", async || number(&address, &waits).await > 0).await;
+    tell(&address, &format!("KILL {}", holder(&address, &name).await)).await;
+    tokio::time::timeout(Duration::from_secs(3), guard.lost()).await.expect("told before its lease is over");
+    assert!(has_it(&address, &name).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_strangers_keeps_no_release_waiting() {
+    let (address, run) = (shared(), rand::random::<u32>());
+    let locks = locks(&address, Hold::Session).await;
+    let name = |of: &str, at: usize| format!("{of}-{at}-{run:08x}");
+    let mut guards = Vec::new();
+    for at in 0..100 {
+        guards.push(locks.mutex(name("ours", at)).lock().await.unwrap());
+    }
+    let strangers: Vec<_> =
+        (0..5).map(|at| Stranger::new(&address, &take(Hold::Session, &name("theirs", at)))).collect();
+    let mut waiters = JoinSet::new();
+    for at in 0..20 {
+        let theirs = name("theirs", at % 5);
+        eventually(LONG, "the stranger is in", async || has_it(&address, &theirs).await).await;
+        let mutex = locks.mutex(theirs).wait(LONG);
+        waiters.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let begun = Clock::Boot.now();
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+    let took = Clock::Boot.now().since(begun);
+    assert!(took < Duration::from_secs(10), "a hundred releases took {took:?}");
+    assert!(waiters.try_join_next().is_none(), "in beside a stranger");
+    drop(strangers);
+    waiters.join_all().await;
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lockhouse_core::{Claim, Clock, Engine, Locks, Patience, Renewal, Standing, Withdrawal};
 use lockhouse_mysql::{Hold, Mysql};
 use lockhouse_testkit::{Sides, eventually};
@@ -204,6 +205,27 @@ async fn a_slow_reader_keeps_nobody_waiting_but_who_gives_back_and_that_not_for_
     };
     tokio::join!(releasing, passing);
     working.abort_all();
+}
+
+/// One finds out for all of them that the table is not to be had.
+#[tokio::test]
+async fn many_releases_beside_a_slow_reader_wait_together_and_not_one_after_the_other() {
+    let (address, tables, run) = (shared(), tables(), unique());
+    let front = front(&address, &tables).await;
+    let mut over = Vec::new();
+    for at in 0..30 {
+        over.push(quiet(&*front, &format!("{run}-{at}")).await);
+    }
+    tell(&address, &format!("INSERT INTO {tables}_released VALUES (x'01', UTC_TIMESTAMP(6))")).await;
+    let (mut slow, mut working) = (plain(&address).await, JoinSet::new());
+    let sleep = format!("SELECT SLEEP(15) FROM {tables}_released WHERE id = x'01'");
+    working.spawn(async move { drop(slow.query_drop(sleep).await) });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let begin = Clock::Boot.now();
+    let withdrawals = join_all(over.iter().map(|claim| front.withdraw(claim))).await;
+    let took = Clock::Boot.now().since(begin);
+    assert!(withdrawals.into_iter().all(|withdrawal| withdrawal.unwrap() == Withdrawal::Withdrawn));
+    assert!(took < Duration::from_secs(6), "they took {took:?}");
 }
 
 #[tokio::test]

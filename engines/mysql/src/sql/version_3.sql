@@ -4,6 +4,6 @@
 -- no statement that touches it waits for a row, or for a reader of many rows, and who writes to it lets readers pass.
 CREATE TABLE IF NOT EXISTS {released} (
     id    BINARY(16)  NOT NULL,
-    until DATETIME(6) NOT NULL,  -- when its lease is over, if it is not renewed just now
+    until DATETIME(6) NOT NULL,  -- when its lease is over at the latest
     PRIMARY KEY (id)
 ) ENGINE = {engine};
