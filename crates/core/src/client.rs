@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::SetOnce;
@@ -10,7 +11,7 @@ use tokio::sync::SetOnce;
 use crate::cell::CellHandle;
 use crate::checkup::Checkup;
 use crate::claim::PublicId;
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::election::Election;
 use crate::engine::{Connector, Engine, Side};
 use crate::error::{Error, Kind, Result};
@@ -42,10 +43,22 @@ pub(crate) struct Client {
     pub(crate) reentry: Reentry,
     /// Who claims when nobody is named.
     pub(crate) owner: Owner,
+    /// When the last claim was sent that the engine answered, in nanoseconds of the clock.
+    answered: AtomicU64,
     drained: Arc<SetOnce<()>>,
 }
 
 impl Client {
+    /// The engine has answered a claim that was sent then.
+    pub(crate) fn answered(&self, sent: Moment) {
+        self.answered.fetch_max(sent.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// When the last one was sent that it answered.
+    pub(crate) fn last_answered(&self) -> Moment {
+        Moment::from_nanos(self.answered.load(Ordering::Relaxed))
+    }
+
     /// One request of the front's with a time limit and its context.
     pub(crate) async fn call<T>(
         &self,
@@ -134,7 +147,9 @@ impl Locks {
         let (guarantees, longest_lease) = (front.guarantees(), front.longest_lease());
         let meters = Meters::new(guarantees.engine);
         let (reentry, owner) = (Reentry::default(), Owner::process());
-        let client = Client { front, guarantees, longest_lease, ledger, clock, meters, reentry, owner, drained };
+        let answered = AtomicU64::new(Moment::PAST.as_nanos());
+        let client =
+            Client { front, guarantees, longest_lease, ledger, clock, meters, reentry, owner, answered, drained };
         Self { client: Arc::new(client) }
     }
 

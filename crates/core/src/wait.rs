@@ -17,7 +17,8 @@ use crate::options::Terms;
 
 /// The longest that one request may take.
 pub(crate) const LONGEST_REQUEST: Duration = Duration::from_secs(5);
-/// An engine that was never reached is given up after this; one that was, when the claim it had must have lapsed.
+/// An engine that answers no claim of this client is given up after this by who was never answered; by who was, when
+/// the claim must have lapsed. One that answers others is busy: whoever waits for a lock can wait for it, too.
 const FIRST_CONTACT: Duration = Duration::from_secs(5);
 /// What an answer that is on its way gets when the wait is over.
 const LAST_ANSWER: Duration = Duration::from_millis(150);
@@ -136,6 +137,7 @@ impl<'a> Waiter<'a> {
                 hold.answered(true);
                 hold.confirm(t0);
                 self.reached = true;
+                self.client.answered(t0);
                 self.failures = 0;
                 Ok(standing)
             }
@@ -192,7 +194,8 @@ impl<'a> Waiter<'a> {
     async fn ride_out(&mut self, error: Error, deadline: Moment) -> Result<MoveOn> {
         let clock = self.client.clock;
         let lapses = self.hold.as_ref().map_or(Moment::PAST, |hold| hold.valid_until());
-        let give_up = if self.reached { lapses } else { self.started + FIRST_CONTACT.min(self.terms.options.ttl) };
+        let reached = self.started.max(self.client.last_answered());
+        let give_up = if self.reached { lapses } else { reached + FIRST_CONTACT.min(self.terms.options.ttl) };
         let (first, last) = ASK_AGAIN;
         let again = clock.now() + first.saturating_mul(1 << self.failures.min(10)).min(last);
         if !error.is_transient() || self.patience == Patience::None || again >= give_up.min(deadline) {
