@@ -17,7 +17,9 @@ lock = {
 
 for line in sys.stdin:
     word, *rest = line.split()
-    if word == "try":
+    if word == "hello":
+        answer = "hello"
+    elif word == "try":
         answer = "granted" if lock.acquire(blocking=False) else "refused"
     elif word == "lock":
         answer = "granted" if lock.acquire(timeout=20) else "refused"
@@ -32,4 +34,15 @@ for line in sys.stdin:
                 time.sleep(0.0005)
                 client.set(counter, str(seen + 1).encode())
         answer = "counted"
+    elif word == "look":
+        # Whoever writes meanwhile is seen: the counter is another one the second time.
+        counter, times, seen = rest[0], int(rest[1]), set()
+        for _ in range(times):
+            with lock:
+                before = client.get(counter)[0]
+                time.sleep(0.002)
+                seen.add(before)
+                if client.get(counter)[0] != before:
+                    seen.add("changed")
+        answer = "changed" if "changed" in seen else f"saw {len(seen)}"
     print(answer, flush=True)
