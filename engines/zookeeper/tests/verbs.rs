@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use lockhouse_core::{Claim, Engine, Name, Renewal, Standing, Withdrawal, line};
-use lockhouse_testkit::Sides;
+use lockhouse_core::{Claim, Engine, Happened, Name, Renewal, Standing, Withdrawal, line};
+use lockhouse_testkit::{Cut, Proxy, Sides, Wire, eventually};
 use lockhouse_zookeeper::ZooKeeper;
 use servers::shared;
 use zookeeper_client::Client;
+
+const SESSION: Duration = Duration::from_secs(6);
+const SOON: Duration = Duration::from_secs(5);
 
 /// Both sides of a client, without the client: nobody renews what is claimed here.
 #[derive(Debug)]
@@ -23,8 +26,12 @@ struct Both {
 
 impl Both {
     async fn connect() -> Self {
+        Self::connect_at(&shared()).await
+    }
+
+    async fn connect_at(address: &str) -> Self {
         let root = format!("/verbs-{:08x}", rand::random::<u32>());
-        let zookeeper = ZooKeeper::at(&format!("{}{root}", shared())).unwrap().session(Duration::from_secs(6)).unwrap();
+        let zookeeper = ZooKeeper::at(&format!("{address}{root}")).unwrap().session(SESSION).unwrap();
         let Sides { keeper, front } = Sides::of(&zookeeper).await;
         Self { keeper, front, root }
     }
@@ -32,6 +39,14 @@ impl Both {
     async fn nodes(&self) -> Vec<String> {
         let plain = Client::connect(shared().trim_start_matches('/')).await.unwrap();
         plain.list_children(&format!("{}/a", self.root)).await.unwrap_or_default()
+    }
+
+    /// The one node in line, and its czxid.
+    async fn only_node(&self) -> (String, u64) {
+        let [node] = &self.nodes().await[..] else { panic!("exactly one node") };
+        let plain = Client::connect(shared().trim_start_matches('/')).await.unwrap();
+        let (_, stat) = plain.get_data(&format!("{}/a/{node}", self.root)).await.unwrap();
+        (node.clone(), stat.czxid.try_into().unwrap())
     }
 }
 
@@ -55,6 +70,35 @@ async fn a_node_whose_reply_was_not_heard_is_found_again() {
     assert_eq!(both.keeper.renew(std::slice::from_ref(&claim)).await.unwrap(), [Renewal::Renewed]);
     assert_eq!(both.keeper.withdraw(&claim).await.unwrap(), Withdrawal::Withdrawn);
     assert!(both.nodes().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_reply_was_lost_on_the_wire_is_found_again() {
+    let server = shared().trim_start_matches('/').split(',').next().unwrap().parse().unwrap();
+    let proxy = Proxy::before(server);
+    let both = Both::connect_at(&format!("//{}", proxy.address())).await;
+    let first = claim(1, 1);
+    both.front.claim(&first).await.unwrap();
+    both.front.withdraw(&first).await.unwrap();
+    let claim = claim(1, 1);
+    let asked = both.front.claim(&claim);
+    tokio::pin!(asked);
+    // The request arrives, its reply does not, and then there is no connection any more.
+    proxy.cut(Cut::Deaf);
+    let made = eventually(SOON, "the node is there", async || both.nodes().await.len() == 1);
+    tokio::select! {
+        _ = made => {}
+        answer = &mut asked => panic!("there cannot be an answer: {answer:?}"),
+    }
+    let (name, czxid) = both.only_node().await;
+    proxy.cut(Cut::Closed);
+    let error = asked.await.unwrap_err();
+    assert_eq!(error.may_have_happened(), Happened::Unknown, "{error}");
+    proxy.mend();
+    let standing = both.front.claim(&claim).await.unwrap();
+    assert_eq!(standing, Standing::Granted { token: czxid }, "by the node that was made first");
+    assert_eq!(both.only_node().await, (name, czxid), "and by no other");
+    assert_eq!(both.keeper.renew(std::slice::from_ref(&claim)).await.unwrap(), [Renewal::Renewed]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
