@@ -61,15 +61,30 @@ impl Ensemble {
 
     /// Makes a node and those above it, in one go: requests of a session are carried out in their order.
     ///
-    /// Containers are cleared away by the servers when nobody is in them any more. What is in a cell stays.
+    /// Containers are cleared away by the servers when nobody is in them any more, which can be in the middle of this.
+    /// Then it is done again: a container in which nobody was yet stays, so that each level can be missing once. What
+    /// is in a cell stays.
     pub(crate) async fn make(&self, open: &Open, path: &str, mode: CreateMode) -> Result<(), Fault> {
+        for _ in ancestry(path) {
+            match self.make_all(open, path, mode).await {
+                Err(Said::NoNode) => {}
+                made => return Ok(made?),
+            }
+        }
+        Err(Said::NoNode.into())
+    }
+
+    async fn make_all(&self, open: &Open, path: &str, mode: CreateMode) -> Result<(), Said> {
         let options = mode.with_acls(self.acls());
         let made: Vec<_> = ancestry(path).map(|path| open.client.create(path, b"", &options)).collect();
+        let mut denied = false;
         for made in made {
             match made.await {
+                Ok(_) | Err(Said::NodeExists) => denied = false,
                 // A node above ours may be one that we are not permitted to make, and there all the same.
-                Ok(_) | Err(Said::NodeExists | Said::NoAuth) => {}
-                Err(said) => return Err(said.into()),
+                Err(Said::NoAuth) => denied = true,
+                Err(Said::NoNode) if denied => return Err(Said::NoAuth),
+                Err(said) => return Err(said),
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ mod servers;
 use std::time::{Duration, Instant};
 
 use lockhouse_core::{Checkup, Locks};
+use lockhouse_testkit::eventually;
 use lockhouse_zookeeper::ZooKeeper;
 use servers::{Servers, shared, word};
 use zookeeper_client::{Acls, Client, CreateMode};
@@ -79,6 +80,30 @@ async fn an_overflow_of_the_sequence_does_not_turn_the_line_around() {
     let line = locks.line("a").await.unwrap().unwrap();
     let newest = line.places.iter().map(|place| place.token).collect::<Vec<_>>();
     assert!(newest[0].is_some() && newest[1].is_none(), "{line:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_that_nobody_is_in_are_cleared_away_while_locks_are_taken() {
+    let servers = tokio::task::spawn_blocking(Servers::start_clearing).await.unwrap();
+    let (root, plain) = (root(), Client::connect(servers.address().trim_start_matches('/')).await.unwrap());
+    let locks = locks(&servers.address(), &root).await;
+    let there = async |path: &str| plain.check_stat(path).await.unwrap().is_some();
+    // What is held stays, and so does what is above it.
+    let guard = locks.mutex("kept/a").lock().await.unwrap();
+    locks.mutex("a/b/c").lock().await.unwrap().release().await.unwrap();
+    let gone = async || !there(&format!("{root}/a")).await;
+    eventually(Duration::from_secs(10), "the line and what is above it are gone", gone).await;
+    assert!(there(&format!("{root}/kept/a")).await);
+    guard.release().await.unwrap();
+    eventually(Duration::from_secs(10), "and the root", async || !there(&root).await).await;
+    // Taken and given back at every moment of it: with a pause in which more and more of it is gone.
+    let (mut again, until) = (0, Instant::now() + Duration::from_secs(5));
+    for pause in (0..8).cycle().take_while(|_| Instant::now() < until) {
+        locks.mutex("a/b/c").lock().await.unwrap().release().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        again += u32::from(!there(&format!("{root}/a/b/c")).await);
+    }
+    assert!(again > 10, "it was cleared away {again} times");
 }
 
 /// The packets that a server has received.

@@ -81,14 +81,25 @@ impl Servers {
         (Self::start_with(1, |_| more.clone()), port)
     }
 
+    /// One that clears containers away as soon as they are empty, and not once a minute.
+    pub(crate) fn start_clearing() -> Self {
+        const SOON: [&str; 2] = ["-Dznode.container.checkIntervalMs=2", "-Dznode.container.maxPerMinute=600000"];
+        Self::start_as(1, |_| String::new(), &SOON)
+    }
+
     fn start_with(count: usize, more: impl Fn(usize) -> String) -> Self {
+        Self::start_as(count, more, &[])
+    }
+
+    /// With more lines in the settings of each, and more properties of the Java program.
+    fn start_as(count: usize, more: impl Fn(usize) -> String, properties: &'static [&'static str]) -> Self {
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let peer = |at| format!("server.{at}=127.0.0.1:{}:{}\n", free_port(), free_port());
         let peers: String = if count == 1 { String::new() } else { (1..=count).map(peer).collect() };
         let start = |at| {
             let port = free_port();
             let config = settings(home.path(), at, port, &format!("{peers}{}", more(at)));
-            Member { port, program: Program::start(move || server(&config)) }
+            Member { port, program: Program::start(move || server(&config, properties)) }
         };
         let servers = Self { members: (1..=count).map(start).collect(), _home: home };
         let up = servers.members.iter().all(Member::answers);
@@ -201,9 +212,9 @@ fn settings(home: &Path, at: usize, port: u16, more: &str) -> PathBuf {
     config
 }
 
-fn server(config: &Path) -> Command {
+fn server(config: &Path, properties: &[&str]) -> Command {
     let mut command = bound("java");
     command.args(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &format!("{JAR}:{NETTY}")]);
-    command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(config);
+    command.args(properties).arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(config);
     command
 }
