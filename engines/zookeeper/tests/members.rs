@@ -5,7 +5,7 @@ mod servers;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lockhouse_core::Locks;
+use lockhouse_core::{Locks, Loss};
 use servers::Servers;
 use servers::subject::connector;
 
@@ -68,9 +68,11 @@ async fn a_leader_that_stood_still_does_not_give_the_lock_away_when_it_goes_on()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_majority_that_comes_back_is_worked_with_again() {
     let (servers, first, second) = three().await;
-    let guard = first.mutex("a").ttl(Duration::from_secs(3)).lock().await.unwrap();
+    let ttl = Duration::from_secs(6);
+    let guard = first.mutex("a").ttl(ttl).lock().await.unwrap();
     act(&servers, Servers::kill_majority).await;
-    tokio::time::timeout(Duration::from_secs(4), guard.lost()).await.expect("told before its lease is over");
+    let loss = tokio::time::timeout(ttl, guard.lost()).await.expect("told before its lease is over");
+    assert_eq!(loss, Loss::Expired);
     act(&servers, Servers::restore).await;
     drop(guard);
     for locks in [&first, &second] {
