@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+mod bugs;
 mod cells;
 mod checkup;
 mod claims;
@@ -9,8 +10,10 @@ mod ensemble;
 mod error;
 mod keeping;
 mod leases;
+mod members;
 mod node;
 mod paths;
+mod quota;
 mod reaper;
 mod record;
 mod server_clock;
@@ -21,6 +24,7 @@ mod tls;
 mod tunnel;
 mod waiting;
 mod weighing;
+mod words;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;

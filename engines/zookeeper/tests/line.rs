@@ -167,3 +167,34 @@ async fn the_servers_tell_the_doctor_of_themselves() {
     assert!(fact("version").unwrap().starts_with("3."));
     assert!(checkup.findings[0].what.contains("100s was asked for, and 10s"), "{:?}", checkup.findings);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_tells_of_quotas_before_they_are_used_up() {
+    let (root, plain) = (root(), plain().await);
+    let locks = locks(&shared(), &root).await;
+    let _guard = locks.mutex("a").lock().await.unwrap();
+    // As setquota in zkCli.sh makes them; the server keeps the numbers.
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let quota = format!("/zookeeper/quota{root}");
+    let (limits, numbers) = (format!("{quota}/zookeeper_limits"), format!("{quota}/zookeeper_stats"));
+    let set = "count=10,bytes=-1=;byteHardLimit=1000000;countHardLimit=-1";
+    for (path, data) in [(&quota, ""), (&limits, set), (&numbers, "count=0,bytes=0")] {
+        plain.create(path, data.as_bytes(), &options).await.unwrap();
+    }
+    let told = async || {
+        let checkup = locks.checkup().await.unwrap();
+        let quotas = checkup.facts.iter().filter(|fact| fact.what == format!("quota of {root}"));
+        let found = checkup.findings.iter().any(|finding| finding.what.contains("nearly used up"));
+        (quotas.map(|fact| fact.value.clone()).collect::<Vec<_>>(), found)
+    };
+    // The root, the line and the claim.
+    let (quotas, found) = told().await;
+    assert!(quotas[0].starts_with("3 of 10 nodes") && quotas[1].contains(" of 1000000 bytes"), "{quotas:?}");
+    assert!(!found, "{quotas:?}");
+    let _more = futures_util::future::join_all(["b", "c", "d"].map(async |name| locks.mutex(name).lock().await)).await;
+    let (quotas, found) = told().await;
+    assert!(quotas[0].starts_with("9 of 10 nodes") && found, "{quotas:?}");
+    for path in [&limits, &numbers, &quota] {
+        plain.delete(path, None).await.unwrap();
+    }
+}

@@ -5,7 +5,8 @@ mod servers;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lockhouse_core::{Locks, Loss};
+use lockhouse_core::{Checkup, Locks, Loss};
+use lockhouse_testkit::eventually;
 use servers::Servers;
 use servers::subject::connector;
 
@@ -85,4 +86,41 @@ async fn a_majority_that_comes_back_is_worked_with_again() {
         };
         guard.release().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_shows_the_members_who_leads_and_who_is_down() {
+    let servers = Arc::new(tokio::task::spawn_blocking(|| Servers::start(3)).await.unwrap());
+    let hosts: Vec<String> = servers.address().trim_start_matches('/').split(',').map(str::to_owned).collect();
+    // The address of one is enough to be shown all.
+    let one = Locks::new(connector(&format!("//{}", hosts[0]), SESSION)).await.unwrap();
+    let checkup = one.checkup().await.unwrap();
+    assert!(fact(&checkup, "members").starts_with("3: server.1="), "{checkup:?}");
+    assert!(found(&checkup, "the address names 1 of 3 members"), "{checkup:?}");
+    let all = Locks::new(connector(&servers.address(), SESSION)).await.unwrap();
+    let checkup = all.checkup().await.unwrap();
+    let leader = fact(&checkup, "leader").to_owned();
+    assert_eq!(fact(&checkup, "members that answer"), "3 of 3");
+    assert_eq!(fact(&checkup, &format!("{leader}: mode")), "leader");
+    assert_eq!(checkup.facts.iter().filter(|fact| fact.value == "follower").count(), 2, "{checkup:?}");
+    assert!(!found(&checkup, "does not answer") && !found(&checkup, "the address names"), "{checkup:?}");
+    act(&servers, Servers::kill_leader).await;
+    // The others elect another.
+    let elected = async || {
+        let checkup = all.checkup().await;
+        checkup.is_ok_and(|checkup| hosts.contains(&fact(&checkup, "leader").to_owned()))
+    };
+    eventually(SESSION, "another leads", elected).await;
+    let checkup = all.checkup().await.unwrap();
+    assert!(fact(&checkup, "members").starts_with("3: "), "{checkup:?}");
+    assert_eq!(fact(&checkup, "members that answer"), "2 of 3");
+    assert!(found(&checkup, &format!("{leader} does not answer")), "{checkup:?}");
+}
+
+fn fact<'a>(checkup: &'a Checkup, what: &str) -> &'a str {
+    checkup.facts.iter().find(|fact| fact.what == what).map_or("", |fact| fact.value.as_str())
+}
+
+fn found(checkup: &Checkup, what: &str) -> bool {
+    checkup.findings.iter().any(|finding| finding.what.contains(what))
 }
