@@ -216,9 +216,10 @@ async fn many_releases_beside_a_slow_reader_wait_together_and_not_one_after_the_
     for at in 0..30 {
         over.push(quiet(&*front, &format!("{run}-{at}")).await);
     }
-    tell(&address, &format!("INSERT INTO {tables}_released VALUES (x'01', UTC_TIMESTAMP(6))")).await;
+    let rows = "(x'01', UTC_TIMESTAMP(6)), (x'02', UTC_TIMESTAMP(6))";
+    tell(&address, &format!("INSERT INTO {tables}_released VALUES {rows}")).await;
     let (mut slow, mut working) = (plain(&address).await, JoinSet::new());
-    let sleep = format!("SELECT SLEEP(15) FROM {tables}_released WHERE id = x'01'");
+    let sleep = format!("SELECT SLEEP(8) FROM {tables}_released");
     working.spawn(async move { drop(slow.query_drop(sleep).await) });
     tokio::time::sleep(Duration::from_millis(300)).await;
     let begin = Clock::Boot.now();
