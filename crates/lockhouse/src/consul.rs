@@ -9,7 +9,7 @@ use crate::authority;
 use crate::url::EngineUrl;
 
 pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
-    url.only(&["prefix", "token", "dc", "session", "node", "lock-delay", "ca"])?;
+    url.only(&["prefix", "token", "dc", "session", "node", "lock-delay", "behavior", "ca"])?;
     let mut consul = Consul::at(url.rest())?;
     if let Some(prefix) = url.option("prefix") {
         consul = consul.prefix(prefix)?;
@@ -29,6 +29,9 @@ pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
     if let Some(delay) = url.duration("lock-delay")? {
         consul = consul.lock_delay(delay)?;
     }
+    if let Some(behavior) = url.option("behavior") {
+        consul = consul.behavior(behavior.parse()?);
+    }
     let authority = authority::of(url, "consuls")?;
     Ok(Arc::new(if url.scheme() == "consuls" { consul.tls(authority.as_deref()) } else { consul }))
 }
@@ -43,11 +46,12 @@ mod tests {
     fn mistakes_are_told_with_what_to_write() {
         let read = |url: &str| connector(&EngineUrl::parse(url).unwrap());
         assert!(read("consul://:s3cret@h1:8500,h2?prefix=&dc=dc1&session=30s&node=n&lock-delay=1s&token=x").is_ok());
-        assert!(read("consuls://h1").is_ok());
+        assert!(read("consuls://h1?behavior=release").is_ok());
         for (url, what) in [
-            ("consul://h?colour=red", "it has prefix, token, dc, session, node, lock-delay, ca"),
+            ("consul://h?colour=red", "it has prefix, token, dc, session, node, lock-delay, behavior, ca"),
             ("consul://h?session=1s", "session=15s"),
             ("consul://h?lock-delay=2m", "lock-delay=1s"),
+            ("consul://h?behavior=keep", "behavior=delete or behavior=release"),
             ("consuls://h?ca=/no/such/file", "cannot be read"),
             ("consul://h?ca=/no/such/file", "write consuls://"),
             ("consul://:s3cret@h:port", "not a port"),

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::behavior::Behavior;
 use crate::error::Fault;
 use crate::http::Answer;
 
@@ -115,6 +116,9 @@ pub(crate) struct Kv {
     pub(crate) written: u64,
 }
 
+/// A key that was seen, and when it was last written.
+pub(crate) type Seen = (String, u64);
+
 /// What became of a transaction: everything or nothing.
 #[derive(Debug)]
 pub(crate) enum Outcome {
@@ -195,7 +199,7 @@ pub(crate) struct NewSession {
     #[serde(rename = "TTL")]
     pub(crate) ttl: String,
     pub(crate) lock_delay: String,
-    pub(crate) behavior: &'static str,
+    pub(crate) behavior: Behavior,
     /// The node of the catalog that it belongs to, if it is not the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,

@@ -73,7 +73,7 @@ impl Side {
         match known {
             Some(spot) if spot.placed.is_some() => self.stand_again(claim, spot, limit).await,
             // A request to make it got no answer: it may be there.
-            Some(spot) if spot.unanswered > 0 => match self.line(claim, limit).await? {
+            Some(spot) if spot.unanswered > 0 => match self.line(&claim.name, limit).await? {
                 look if look.find(&spot.segment).is_some() => self.stand(claim, &spot, look, limit).await,
                 _ => self.begin(claim, session, limit).await,
             },
@@ -111,7 +111,7 @@ impl Side {
         ];
         match self.send(claim, &ops, limit).await? {
             Some(Outcome::Done(kvs)) => {
-                let look = self.store.seen(&claim.name, &kvs);
+                let look = self.seen(&claim.name, &kvs);
                 if self.has_one_place(&spot, &look, limit).await? {
                     self.kept.answered(&claim.id);
                 }
@@ -137,7 +137,7 @@ impl Side {
     /// A newcomer without patience looks before it gets in line: one that is refused changes nothing. `None` when there
     /// is room for it in the line.
     async fn try_in(&self, claim: &Claim, spot: &Spot, limit: Duration) -> Result<Option<Standing>> {
-        let look = self.line(claim, limit).await?;
+        let look = self.line(&claim.name, limit).await?;
         let held = look.lock.as_ref().is_some_and(|lock| lock.session.is_some());
         match stands(claim.weight, claim.capacity, &look.ahead(u64::MAX)) {
             Stands::Conflict(capacity) => self.conflict(claim, capacity).await.map(Some),
@@ -230,7 +230,7 @@ impl Side {
                 return Ok(Some(standing));
             }
         }
-        let look = self.line(claim, limit).await?;
+        let look = self.line(&claim.name, limit).await?;
         self.stand(claim, &spot, look, limit).await
     }
 
@@ -308,9 +308,5 @@ impl Side {
             self.kept.answered(&claim.id);
         }
         outcome.map(Some)
-    }
-
-    async fn line(&self, claim: &Claim, limit: Duration) -> Result<Look> {
-        self.store.line(&claim.name, limit).await.map_err(|fault| self.explain(fault))
     }
 }

@@ -4,13 +4,14 @@
 //! claims, by its boot clock: a claim that nobody renewed in time is taken out although the session goes on. When the
 //! client itself is gone, the session's end does the same.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lockhouse_core::{Claim, ClaimId, Clock, Moment, Name};
 use tokio::sync::watch;
 
+use crate::api::Seen;
 use crate::stored::Stored;
 
 /// Past its lease by this much, a claim that nobody renews is taken out by its own client.
@@ -29,6 +30,8 @@ struct Inner {
     /// How many of the claims are on a name.
     names: HashMap<Name, usize>,
     strays: Vec<Stray>,
+    /// Keys that others' claims have left behind, as they were last written.
+    left_behind: BTreeMap<String, u64>,
 }
 
 #[derive(Debug)]
@@ -84,7 +87,7 @@ pub(crate) enum Behind {
         next: bool,
     },
     /// One of these keys, as they were written at these indexes.
-    Keys(Vec<(String, u64)>),
+    Keys(Vec<Seen>),
     /// Nobody any more: the one it waited for is gone.
     Gone,
     /// The end of the pause that another program's session asked for.
@@ -252,6 +255,18 @@ impl Kept {
         let mut inner = self.inner();
         inner.strays.retain(|stray| stray.until > now);
         inner.strays.clone()
+    }
+
+    /// Notes what was met of claims whose sessions are over.
+    pub(crate) fn met(&self, left_behind: &[Seen]) {
+        if !left_behind.is_empty() {
+            self.inner().left_behind.extend(left_behind.iter().cloned());
+        }
+    }
+
+    /// What was met of claims whose sessions are over, once: what is not cleared away is met again.
+    pub(crate) fn left_behind(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.inner().left_behind).into_iter().collect()
     }
 
     /// The claims that nobody renewed in time.

@@ -2,6 +2,7 @@
 
 mod address;
 mod api;
+mod behavior;
 mod cells;
 mod checkup;
 mod claims;
@@ -30,6 +31,7 @@ use async_trait::async_trait;
 use lockhouse_core::{Connector, Engine, Error, Guarantees, Kind, Result, Side};
 
 use crate::address::Address;
+pub use crate::behavior::Behavior;
 use crate::error::ENGINE;
 use crate::kept::Kept;
 use crate::keys::{DEFAULT_PREFIX, Keys};
@@ -73,7 +75,8 @@ impl Consul {
     /// # Errors
     /// [`Kind::Invalid`] for what is no such address.
     pub fn at(address: &str) -> Result<Self> {
-        let terms = Terms { ttl: DEFAULT_SESSION, lock_delay: DEFAULT_LOCK_DELAY, node: None };
+        let behavior = Behavior::default();
+        let terms = Terms { ttl: DEFAULT_SESSION, lock_delay: DEFAULT_LOCK_DELAY, behavior, node: None };
         Ok(Self {
             address: Address::parse(address)?,
             keys: Keys::new(DEFAULT_PREFIX)?,
@@ -137,6 +140,13 @@ impl Consul {
         }
         self.terms.lock_delay = delay;
         Ok(self)
+    }
+
+    /// What becomes of the client's keys when its session ends without it, instead of being deleted.
+    #[must_use]
+    pub fn behavior(mut self, behavior: Behavior) -> Self {
+        self.terms.behavior = behavior;
+        self
     }
 
     /// Speaks to the agents through TLS. Their certificates must come from one of these authorities, in PEM form, or

@@ -1,9 +1,10 @@
-//! Takes out what is not wanted any more although its session goes on.
+//! Takes out what is not wanted any more although its session goes on, and what sessions that are over left behind.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use crate::api::{OPERATIONS, Op};
 use crate::kept::Kept;
 use crate::store::Store;
 
@@ -25,5 +26,15 @@ pub(crate) async fn reap(store: &Store, kept: &Kept, limit: Duration) {
             tracing::debug!(?fault, "a claim that is not wanted could not be looked for yet");
         }
     });
-    tokio::join!(join_all(overdue), join_all(strays));
+    tokio::join!(join_all(overdue), join_all(strays), clear(store, kept, limit));
+}
+
+/// Deletes what was met of claims whose sessions are over, unless somebody has written it since.
+pub(crate) async fn clear(store: &Store, kept: &Kept, limit: Duration) {
+    for some in kept.left_behind().chunks(OPERATIONS) {
+        let ops: Vec<Op> = some.iter().map(|(key, written)| Op::delete_at(key, *written)).collect();
+        if let Err(fault) = store.change(&ops, limit).await {
+            tracing::debug!(?fault, "what claims left behind could not be cleared away yet");
+        }
+    }
 }

@@ -17,10 +17,11 @@ use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 
 use crate::api::{NewSession, json, session_id};
+use crate::behavior::Behavior;
 use crate::error::Fault;
 use crate::kept::Kept;
 use crate::link::{Link, Repeat};
-use crate::reaper::reap;
+use crate::reaper::{clear, reap};
 use crate::store::Store;
 
 /// The longest that beginning a session may take, the first time: the servers may be about to elect a leader.
@@ -37,6 +38,8 @@ const ENDING: Duration = Duration::from_secs(1);
 pub(crate) struct Terms {
     pub(crate) ttl: Duration,
     pub(crate) lock_delay: Duration,
+    /// What becomes of its keys when it ends.
+    pub(crate) behavior: Behavior,
     /// The node of the catalog that it belongs to; the agent's own where none is given.
     pub(crate) node: Option<String>,
 }
@@ -147,8 +150,7 @@ impl Shared {
             name: format!("lockhouse {}", lockhouse_core::Owner::process().label()),
             ttl: millis(self.terms.ttl),
             lock_delay: millis(self.terms.lock_delay),
-            // What is claimed in it is gone with it.
-            behavior: "delete",
+            behavior: self.terms.behavior,
             node: self.terms.node.clone(),
             node_checks: [],
             checks: [],
@@ -205,8 +207,9 @@ fn live(shared: &Shared, store: &Store, ready: Ready, _end: Sender<()>) {
         let open = shared.current.send_replace(None);
         if let Some(Open { id, .. }) = open {
             let path = format!("/v1/session/destroy/{id}");
-            // Otherwise it ends by itself.
-            let _ = store.link.ask(Method::PUT, &path, Vec::new(), Repeat::Freely, ENDING).await;
+            let end = store.link.ask(Method::PUT, &path, Vec::new(), Repeat::Freely, ENDING);
+            // Otherwise it ends by itself, and others clear away what it met.
+            let _ = tokio::join!(end, clear(store, &shared.kept, ENDING));
         }
     });
 }

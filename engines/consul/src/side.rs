@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Method;
-use lockhouse_core::{Claim, Error, Kind, Result};
+use lockhouse_core::{Claim, Error, Kind, Name, Result};
 use tokio::sync::Semaphore;
 
-use crate::api::read;
+use crate::api::{Kv, read};
 use crate::checkup::Myself;
 use crate::error::{ENGINE, Fault};
 use crate::kept::Kept;
 use crate::link::Repeat;
 use crate::session::Session;
-use crate::store::Store;
+use crate::store::{Look, Store};
 
 /// A request that is about no lease is given up after this.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -54,6 +54,23 @@ impl Side {
 
     pub(crate) fn explain(&self, fault: Fault) -> Error {
         self.store.link.explain(fault)
+    }
+
+    /// Looks at a line.
+    pub(crate) async fn line(&self, name: &Name, limit: Duration) -> Result<Look> {
+        let look = self.store.line(name, limit).await.map_err(|fault| self.explain(fault))?;
+        Ok(self.noted(look))
+    }
+
+    /// The line that a transaction has read.
+    pub(crate) fn seen(&self, name: &Name, kvs: &[Kv]) -> Look {
+        self.noted(self.store.seen(name, kvs))
+    }
+
+    /// What has been left behind is cleared away later, so that nobody waits for it.
+    fn noted(&self, look: Look) -> Look {
+        self.kept.met(&look.left_behind);
+        look
     }
 }
 

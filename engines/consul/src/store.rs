@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::Method;
 use lockhouse_core::Name;
 
-use crate::api::{Kv, Op, Outcome, json};
+use crate::api::{Kv, Op, Outcome, Seen, json};
 use crate::error::Fault;
 use crate::keys::Keys;
 use crate::link::{Link, Repeat};
@@ -28,6 +28,8 @@ pub(crate) struct Look {
     pub(crate) lock: Option<LockKey>,
     /// The claims in order.
     pub(crate) claims: Vec<Stored>,
+    /// The keys that claims have left behind whose sessions are over, as they were last written.
+    pub(crate) left_behind: Vec<Seen>,
 }
 
 impl Look {
@@ -36,7 +38,9 @@ impl Look {
         let sole = lock.and_then(Stored::in_lock);
         let mut claims: Vec<Stored> = kvs.iter().filter_map(|kv| Stored::read(line, kv)).chain(sole).collect();
         claims.sort_by_key(|claim| claim.made);
-        Self { lock: lock.map(LockKey::read), claims }
+        let left_behind = kvs.iter().filter(|kv| Stored::is_left_behind(line, kv));
+        let left_behind = left_behind.map(|kv| (kv.key.clone(), kv.written)).collect();
+        Self { lock: lock.map(LockKey::read), claims, left_behind }
     }
 
     /// The claim that is called so.

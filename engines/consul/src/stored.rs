@@ -47,6 +47,12 @@ impl Stored {
         Self::parse(segment, text_of(kv)?, kv, false)
     }
 
+    /// Whether a key of this line is what a claim has left behind: its session is over, and did not delete it.
+    pub(crate) fn is_left_behind(line: &str, kv: &Kv) -> bool {
+        let parts = kv.key.strip_prefix(line).zip(text_of(kv)).filter(|_| kv.session.is_none());
+        parts.is_some_and(|(segment, record)| Self::parse(segment, record, kv, false).is_some())
+    }
+
     /// The claim that stands in the lock's own key, if one does.
     pub(crate) fn in_lock(kv: &Kv) -> Option<Self> {
         let (_, record) = text_of(kv)?.split_once('\n')?;
@@ -180,6 +186,8 @@ mod tests {
         }
         let released = Kv { session: None, ..kv(&format!("a/{SEGMENT}"), value()) };
         assert_eq!(Stored::read("a/", &released), None);
+        assert!(Stored::is_left_behind("a/", &released) && !Stored::is_left_behind("b/", &released));
+        assert!(!Stored::is_left_behind("a/", &kv(&format!("a/{SEGMENT}"), value())), "it has its session");
     }
 
     #[test]
@@ -188,6 +196,8 @@ mod tests {
         assert!(LockKey::read(&lock).is_of(SEGMENT));
         assert_eq!(Stored::in_lock(&lock), None, "its claim has a key of its own");
         assert_eq!(LockKey::read(&kv("a/.lock", Vec::new())).segment, None);
+        let released = Kv { session: None, ..kv("a/.lock", held_by(SEGMENT, &text(1, 1, Evicted::No, "x", None))) };
+        assert_eq!((LockKey::read(&released).segment, Stored::in_lock(&released)), (None, None), "nobody has it");
         let taken =
             Kv { session: Some("11111111-1111-1111-1111-111111111111".into()), ..kv("a", handed_to(SEGMENT, "x")) };
         assert_eq!(LockKey::read(&taken).segment, None, "another session has it, and the old words are still there");

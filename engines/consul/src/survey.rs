@@ -28,7 +28,7 @@ impl Side {
                 lines.entry(name).or_default().push(kv);
             }
         }
-        Ok(lines.into_iter().filter_map(|(name, kvs)| line(&name, &self.store.seen(&name, &kvs))).collect())
+        Ok(lines.into_iter().filter_map(|(name, kvs)| line(&name, &self.seen(&name, &kvs))).collect())
     }
 
     /// An operator ends a claim.
@@ -38,7 +38,7 @@ impl Side {
     pub(crate) async fn evict(&self, name: &Name, public: &PublicId) -> Result<bool> {
         let lock = self.store.keys.lock(name);
         for _ in 0..ATTEMPTS {
-            let look = self.store.line(name, PATIENCE).await.map_err(|fault| self.explain(fault))?;
+            let look = self.line(name, PATIENCE).await?;
             let ops = match look.claims.iter().find(|claim| claim.id == *public && claim.counts()) {
                 Some(claim) => mark(&look, claim, &lock),
                 None => match stranger(&look).filter(|held| stranger_id(held) == Some(*public)) {

@@ -69,7 +69,7 @@ impl Side {
             Err(taken) => return Ok(taken),
         };
         let token = kvs.iter().rfind(|kv| kv.key == lock).map_or(0, |kv| kv.written);
-        if self.store.seen(&claim.name, &kvs).claims.iter().all(|other| other.segment == spot.segment) {
+        if self.seen(&claim.name, &kvs).claims.iter().all(|other| other.segment == spot.segment) {
             self.kept.holds_alone(claim, token);
             self.kept.answered(&claim.id);
             return Ok(Taken::Stands(Standing::Granted { token }));
@@ -106,7 +106,7 @@ impl Side {
             Err(taken) => return Ok(taken),
         };
         let token = kvs.iter().rfind(|kv| kv.key == lock).map_or(0, |kv| kv.written);
-        let look = self.store.seen(&claim.name, &kvs);
+        let look = self.seen(&claim.name, &kvs);
         let Some(stored) = look.find(&spot.segment) else { return Ok(Taken::Again) };
         self.kept.placed(claim, stored);
         let ahead = look.ahead(stored.made);
