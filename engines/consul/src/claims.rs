@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::future::join;
 use lockhouse_core::line::kind;
 use lockhouse_core::{Claim, Clock, Error, Happened, Kind, Patience, Result, Standing};
+use tokio::sync::watch;
 
 use crate::api::{OPERATIONS, Op, Outcome};
 use crate::kept::{Behind, Spot};
@@ -194,7 +195,8 @@ impl Side {
             (Stands::In, Some(_)) if !is_mutex(claim) => self.conflict(claim, kind::MUTEX).await.map(Some),
             (Stands::In, Some(lock)) => {
                 // Another program, or somebody of whom nothing else is left.
-                let behind = Behind::Keys(vec![(self.store.keys.lock(&claim.name), lock.written)]);
+                let keys = vec![(self.store.keys.lock(&claim.name), lock.written)];
+                let behind = Behind::Together { keys, here: Vec::new() };
                 self.wait_for(claim, behind, 1).await.map(Some)
             }
             (Stands::In, None) if is_mutex(claim) => {
@@ -237,10 +239,11 @@ impl Side {
     /// Whether everything is as it was: the claim's own key, and those whom it waits for.
     async fn still_waits(&self, claim: &Claim, spot: &Spot, limit: Duration) -> Result<bool> {
         let Some(placed) = spot.placed else { return Ok(false) };
+        let stays = |own: &watch::Receiver<()>| own.has_changed().is_ok_and(|changed| !changed);
         let mut seen = vec![(self.store.keys.claim(&claim.name, &spot.segment), placed.written)];
         match &spot.behind {
-            Some(Behind::Here { leaving, .. }) if leaving.has_changed().is_ok_and(|changed| !changed) => {}
-            Some(Behind::Keys(keys)) => seen.extend(keys.iter().cloned()),
+            Some(Behind::Here { leaving, .. }) if stays(leaving) => {}
+            Some(Behind::Together { keys, here }) if here.iter().all(stays) => seen.extend(keys.iter().cloned()),
             _ => return Ok(false),
         }
         let keys: Vec<&str> = seen.iter().map(|(key, _)| key.as_str()).collect();

@@ -86,9 +86,14 @@ pub(crate) enum Behind {
         /// Nobody else stands between both.
         next: bool,
     },
-    /// One of these keys, as they were written at these indexes.
-    Keys(Vec<Seen>),
-    /// Nobody any more: the one it waited for is gone.
+    /// Some that stand in the way together: it waits for any of them.
+    Together {
+        /// The keys of others, as they were last written.
+        keys: Vec<Seen>,
+        /// Other claims of this client.
+        here: Vec<watch::Receiver<()>>,
+    },
+    /// Nobody any more: one it waited for has left or changed.
     Gone,
     /// The end of the pause that another program's session asked for.
     Pause,
@@ -172,7 +177,7 @@ impl Kept {
         self.change(id, |spot| (spot.held, spot.behind, spot.ahead) = (None, Some(behind), ahead));
     }
 
-    /// The one whom the claim waited for is gone.
+    /// One whom the claim waited for has left or changed.
     pub(crate) fn let_past(&self, id: &ClaimId) {
         self.change(id, |spot| spot.behind = Some(Behind::Gone));
     }

@@ -23,6 +23,7 @@ mod survey;
 mod taking;
 mod waiting;
 mod walk;
+mod watches;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -165,7 +166,7 @@ impl Consul {
     }
 
     fn store(&self) -> Result<Store> {
-        Ok(Store { link: Link::new(&self.address)?, keys: self.keys.clone() })
+        Ok(Store { link: Arc::new(Link::new(&self.address)?), keys: self.keys.clone() })
     }
 
     async fn open(&self, side: Side) -> Result<Arc<dyn Engine>> {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use hyper::Method;
 use lockhouse_core::{Claim, Error, Kind, Name, Result};
-use tokio::sync::Semaphore;
 
 use crate::api::{Kv, read};
 use crate::checkup::Myself;
@@ -14,14 +13,12 @@ use crate::kept::Kept;
 use crate::link::Repeat;
 use crate::session::Session;
 use crate::store::{Look, Store};
+use crate::watches::Watches;
 
 /// A request that is about no lease is given up after this.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 /// The shortest time a request is given.
 const IMPATIENCE: Duration = Duration::from_millis(200);
-/// So many names are waited for with a connection each; those who wait for more ask from time to time. By default an
-/// agent gives 200 connections to all programs of one machine.
-const WATCHES: usize = 48;
 
 /// One side of a client.
 #[derive(Debug)]
@@ -29,8 +26,7 @@ pub(crate) struct Side {
     pub(crate) store: Store,
     pub(crate) session: Arc<Session>,
     pub(crate) kept: Arc<Kept>,
-    /// For those who wait for an answer that takes long.
-    pub(crate) watches: Semaphore,
+    pub(crate) watches: Watches,
     pub(crate) topology: Topology,
     /// This is the keeper's side, where somebody can wait for the session's end.
     keeper: bool,
@@ -49,7 +45,8 @@ impl Side {
     /// Finds out who is there.
     pub(crate) async fn greet(store: Store, session: Arc<Session>, kept: Arc<Kept>, keeper: bool) -> Result<Self> {
         let topology = topology(&store).await.map_err(|fault| store.link.explain(fault))?;
-        Ok(Self { store, session, kept, watches: Semaphore::new(WATCHES), topology, keeper })
+        let watches = Watches::new(Arc::clone(&store.link));
+        Ok(Self { store, session, kept, watches, topology, keeper })
     }
 
     pub(crate) fn explain(&self, fault: Fault) -> Error {

@@ -1,5 +1,6 @@
 //! What is asked of Consul's keys: transactions, and looks at a line.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Method;
@@ -17,7 +18,7 @@ const ATTEMPTS: u32 = 8;
 /// Consul's keys, as one side reaches them.
 #[derive(Debug)]
 pub(crate) struct Store {
-    pub(crate) link: Link,
+    pub(crate) link: Arc<Link>,
     pub(crate) keys: Keys,
 }
 

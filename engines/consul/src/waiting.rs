@@ -1,24 +1,27 @@
-//! Waiting in line: each claim waits only for those who stand in its way, and only the first of a client's claims on a
-//! name asks Consul for that.
+//! Waiting in line: each claim waits only for those who stand in its way.
 //!
-//! A blocking query is answered when its key changes, and takes a connection until then. The claims of a client that
-//! wait behind another of its own are told by the client itself.
+//! Claims of this client are waited for without asking Consul: the client itself knows when they leave. Others' are
+//! waited for by a blocking query for the key of each, so that a change in a line wakes only those whom it concerns.
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use lockhouse_core::{Claim, Result};
+use tokio::sync::watch;
 
-use crate::api::{Kv, read};
+use crate::api::Seen;
 use crate::error::Fault;
-use crate::http::Answer;
 use crate::kept::Behind;
-use crate::keys::escaped;
 use crate::side::Side;
 use crate::stored::Stored;
 use crate::walk::is_in_the_way;
 
-/// What an answer that takes long by intention is given on top.
-const SLACK: Duration = Duration::from_secs(1);
+/// The longest that one query is left waiting.
+const LONGEST: Duration = Duration::from_secs(300);
+/// Up to so many others are waited for by a query each. Who has to wait for more, which only claims on large
+/// semaphores do, asks for the whole line instead.
+const FEW: usize = 8;
 /// How long a pause that another program asked for is left alone, at least and at most: nobody says when it is over.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(600));
 
@@ -28,12 +31,18 @@ impl Side {
     pub(crate) fn behind(&self, claim: &Claim, met: &[&Stored], ahead: &[Stored]) -> Behind {
         let in_the_way = ahead.iter().rev().filter(|other| is_in_the_way(other, claim.weight));
         let mut own = in_the_way.filter_map(|other| Some((other, self.kept.leaving(&claim.name, other)?)));
-        match own.next() {
-            Some((other, leaving)) => {
-                Behind::Here { leaving, next: ahead.last().is_some_and(|last| last.segment == other.segment) }
-            }
-            None => Behind::Keys(met.iter().map(|other| (other.key.clone(), other.written)).collect()),
+        if let Some((other, leaving)) = own.next() {
+            let next = ahead.last().is_some_and(|last| last.segment == other.segment);
+            return Behind::Here { leaving, next };
         }
+        let (mut keys, mut here) = (Vec::new(), Vec::new());
+        for other in met {
+            match self.kept.leaving(&claim.name, other) {
+                Some(leaving) => here.push(leaving),
+                None => keys.push((other.key.clone(), other.written)),
+            }
+        }
+        Behind::Together { keys, here }
     }
 
     /// Resolves when somebody whom the claim waits for has left or changed.
@@ -44,11 +53,12 @@ impl Side {
             Behind::Here { mut leaving, .. } => drop(leaving.changed().await),
             Behind::Gone => {}
             Behind::Pause => tokio::time::sleep(rand::random_range(PAUSE.0..PAUSE.1)).await,
-            Behind::Keys(keys) => {
-                // It is closed by nobody. Who gets none is woken by its own poll.
-                let _watch = self.watches.acquire().await;
-                let gone = self.until_changed(claim, &keys).await.map_err(|fault| self.explain(fault))?;
-                if gone {
+            Behind::Together { keys, here } => {
+                let changed = tokio::select! {
+                    () = until_one_leaves(here) => Ok(true),
+                    changed = self.until_one_changes(claim, &keys) => changed,
+                };
+                if changed.map_err(|fault| self.explain(fault))? {
                     self.kept.let_past(&claim.id);
                 }
             }
@@ -56,37 +66,32 @@ impl Side {
         Ok(())
     }
 
-    /// Resolves when one of these has changed, or when it is time to look. Whether the only one is gone.
-    async fn until_changed(&self, claim: &Claim, keys: &[(String, u64)]) -> Result<bool, Fault> {
-        let mut index = 0;
-        loop {
-            // Shorter than the poll that stands behind it, so that the connection can be used again; and not the same
-            // for everybody.
-            let wait = (claim.ttl * 2 / 5).mul_f64(rand::random_range(0.75..1.0)).min(Duration::from_secs(300));
-            let path = match keys {
-                [(key, written)] => format!("/v1/kv/{}?index={written}", escaped(key)),
-                _ => format!("/v1/kv/{}?recurse&index={index}", escaped(&self.store.keys.line(&claim.name))),
-            };
-            // Consul adds up to a sixteenth.
-            let limit = wait + wait / 16 + SLACK;
-            let answer = self.store.link.wait(&format!("{path}&wait={}ms", wait.as_millis()), limit).await?;
-            if keys.len() == 1 {
-                return Ok(answer.status == 404);
-            }
-            if has_changed(&answer, keys)? {
-                return Ok(false);
-            }
-            index = answer.index;
+    /// Resolves when one of these has changed: `true`; or when it is time to look.
+    async fn until_one_changes(&self, claim: &Claim, keys: &[Seen]) -> Result<bool, Fault> {
+        if keys.is_empty() {
+            // There are only claims of this client to wait for.
+            return std::future::pending().await;
         }
+        // Shorter than the poll that stands behind it, and not the same for everybody.
+        let wait = (claim.ttl * 2 / 5).mul_f64(rand::random_range(0.75..1.0)).min(LONGEST);
+        if keys.len() > FEW {
+            return self.watches.until_line_changed(&self.store.keys.line(&claim.name), keys, wait).await;
+        }
+        let queries = keys.iter().map(|seen| self.watches.until_changed(seen, wait));
+        let mut queries: FuturesUnordered<_> = queries.collect();
+        while let Some(changed) = queries.next().await {
+            if changed? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
-/// Whether one of these keys is not there as it was.
-fn has_changed(answer: &Answer, keys: &[(String, u64)]) -> Result<bool, Fault> {
-    if answer.status == 404 {
-        return Ok(true);
+/// Resolves when one of this client's own claims has left or changed; never when there is none.
+async fn until_one_leaves(here: Vec<watch::Receiver<()>>) {
+    let leaving = here.into_iter().map(async |mut claim| drop(claim.changed().await));
+    if leaving.collect::<FuturesUnordered<_>>().next().await.is_none() {
+        std::future::pending().await
     }
-    let kvs: Vec<Kv> = read(answer)?;
-    let same = |(key, written): &(String, u64)| kvs.iter().any(|kv| kv.key == *key && kv.written == *written);
-    Ok(!keys.iter().all(same))
 }

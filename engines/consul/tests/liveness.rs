@@ -70,8 +70,9 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, count: Arc<AtomicU64
     }
 }
 
-/// The requests for each of some grants, with that many in line by turns from that many clients.
-async fn requests_a_grant(cluster: &Cluster, clients: usize, waiters: usize) -> u64 {
+/// The requests for each of some grants of a semaphore with so many permits, with that many in line by turns from that
+/// many clients. A semaphore of one permit is a mutex.
+async fn requests_a_grant(cluster: &Cluster, permits: u32, clients: usize, waiters: usize) -> u64 {
     const GRANTS: u64 = 8;
     let counter = Counter::before(cluster.members[0].port).await;
     let (prefix, ttl) = (prefix(), Duration::from_secs(2400));
@@ -79,21 +80,31 @@ async fn requests_a_grant(cluster: &Cluster, clients: usize, waiters: usize) -> 
     for _ in 0..clients {
         all.push(Locks::new(counter.consul(&prefix)).await.unwrap());
     }
-    let mut holder = all[0].mutex("a").ttl(ttl).lock().await.unwrap();
+    let mut holders = Vec::new();
+    for _ in 0..permits {
+        holders.push(all[0].semaphore("a", permits).ttl(ttl).acquire(1).await.unwrap());
+    }
     let mut waiting = JoinSet::new();
     for at in 0..waiters {
-        let mutex = all[at % clients].mutex("a").ttl(ttl);
-        waiting.spawn(async move { mutex.lock().await.unwrap() });
+        let semaphore = all[at % clients].semaphore("a", permits).ttl(ttl);
+        waiting.spawn(async move { semaphore.acquire(1).await.unwrap() });
+        // One after the other: each opens connections, through a counter that is one task.
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     while all[0].line("a").await.unwrap().unwrap().waiters().count() != waiters {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let before = counter.requests();
+    let mut before = 0;
+    while before != counter.requests() {
+        // All of them are settled when nobody has asked for a while.
+        before = counter.requests();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
     for _ in 0..GRANTS {
-        holder.release().await.unwrap();
+        // The last that got in: more of those who wait have it just ahead than any other.
+        holders.pop().unwrap().release().await.unwrap();
         let granted = tokio::time::timeout(Duration::from_secs(10), waiting.join_next()).await;
-        holder = granted.expect("somebody gets in").unwrap().unwrap();
+        holders.push(granted.expect("somebody gets in").unwrap().unwrap());
         let another = tokio::time::timeout(Duration::from_millis(50), waiting.join_next()).await;
         assert!(another.is_err(), "two got in");
     }
@@ -106,13 +117,26 @@ async fn requests_a_grant(cluster: &Cluster, clients: usize, waiters: usize) -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_wakes_one_however_many_wait() {
     let cluster = Cluster::start(1);
-    let few = requests_a_grant(&cluster, 10, 10).await;
-    let many = requests_a_grant(&cluster, 20, 200).await;
-    let here = requests_a_grant(&cluster, 1, 200).await;
+    let few = requests_a_grant(&cluster, 1, 10, 10).await;
+    let many = requests_a_grant(&cluster, 1, 20, 200).await;
+    let here = requests_a_grant(&cluster, 1, 1, 200).await;
     eprintln!("requests for a grant: {few} with 10 in line, {many} with 200 of 20 clients, {here} with 200 of one");
     assert!(few <= 4, "{few} requests for one grant");
     assert!(many <= few + 2, "{many} requests for a grant with 200 in line, {few} with 10");
     assert!(here <= 3, "{here} requests for a grant among the claims of one client");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_permit_that_is_given_back_wakes_a_few_however_many_wait() {
+    let cluster = Cluster::start(1);
+    let few = requests_a_grant(&cluster, 3, 20, 20).await;
+    let many = requests_a_grant(&cluster, 3, 20, 200).await;
+    let here = requests_a_grant(&cluster, 3, 1, 200).await;
+    eprintln!("requests for a permit: {few} with 20 in line, {many} with 200 of 20 clients, {here} with 200 of one");
+    // It is just ahead of three, who look at the line, and each of them waits for one more than before.
+    assert!(few <= 10, "{few} requests for one permit");
+    assert!(many <= few + 2, "{many} requests for a permit with 200 in line, {few} with 20");
+    assert!(here <= 6, "{here} requests for a permit among the claims of one client");
 }
 
 #[tokio::test]
