@@ -2,7 +2,7 @@
 
 mod servers;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -140,16 +140,63 @@ async fn a_pause_that_another_program_asked_for_is_waited_for() {
     panic!("it is not granted after the pause");
 }
 
+/// An administrator ends the session that has a key.
+fn end_session_of(address: &str, key: &str) {
+    let (_, found) = http(port(address), "GET", &format!("/v1/kv/{key}"), "").unwrap();
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    let session = found[0]["Session"].as_str().expect("somebody has it");
+    assert_eq!(http(port(address), "PUT", &format!("/v1/session/destroy/{session}"), "").unwrap().0, 200);
+}
+
+/// Waits for its turn, and for no longer than that.
+async fn until_granted(engine: &dyn Engine, claim: &Claim) {
+    let turn = async {
+        while !matches!(engine.claim(claim).await.unwrap(), Standing::Granted { .. }) {
+            engine.moved(claim).await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(8), turn).await.expect("its turn");
+}
+
+#[tokio::test]
+async fn a_lock_delay_keeps_the_next_out_of_a_mutex_for_so_long_and_no_longer() {
+    const DELAY: Duration = Duration::from_secs(2);
+    let (address, prefix) = (shared(), prefix());
+    let holder = Sides::of(&connector(&address, &prefix).lock_delay(DELAY).unwrap()).await;
+    let next = Sides::of(&connector(&address, &prefix)).await;
+    let (first, second) = (claim("a"), claim("a"));
+    granted(&*holder.front, &first).await;
+    queued(&*next.front, &second).await;
+    let begun = Instant::now();
+    end_session_of(&address, &format!("{prefix}a/.lock"));
+    let ended = Instant::now();
+    until_granted(&*next.front, &second).await;
+    assert!(begun.elapsed() >= DELAY, "after {:?}", begun.elapsed());
+    assert!(ended.elapsed() <= DELAY + Duration::from_secs(3), "after {:?}", ended.elapsed());
+    next.front.withdraw(&second).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lock_delay_is_nothing_to_readers_and_permits() {
+    let (address, prefix) = (shared(), prefix());
+    let holder = Sides::of(&connector(&address, &prefix).lock_delay(Duration::from_secs(60)).unwrap()).await;
+    let next = Sides::of(&connector(&address, &prefix)).await;
+    let (first, second) = (Claim { weight: u32::MAX, ..reader() }, reader());
+    granted(&*holder.front, &first).await;
+    queued(&*next.front, &second).await;
+    let key = left_over(&address, &prefix).into_iter().find(|key| key.contains(&first.id.public().to_string()));
+    end_session_of(&address, &key.expect("it is in line"));
+    until_granted(&*next.front, &second).await;
+    next.front.withdraw(&second).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_session_that_an_operator_ends_is_a_loss_and_another_one_takes_its_place() {
     let (address, prefix) = (shared(), prefix());
     let client = Sides::of(&connector(&address, &prefix)).await;
     let first = claim("a");
     let token = granted(&*client.front, &first).await;
-    let (_, lock) = http(port(&address), "GET", &format!("/v1/kv/{prefix}a/.lock"), "").unwrap();
-    let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
-    let ended = lock[0]["Session"].as_str().unwrap();
-    assert_eq!(http(port(&address), "PUT", &format!("/v1/session/destroy/{ended}"), "").unwrap().0, 200);
+    end_session_of(&address, &format!("{prefix}a/.lock"));
     assert_eq!(client.keeper.renew(std::slice::from_ref(&first)).await.unwrap(), [Renewal::Gone]);
     assert_eq!(client.front.withdraw(&first).await.unwrap(), Withdrawal::NotThere);
     let next = claim("a");
