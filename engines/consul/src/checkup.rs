@@ -1,5 +1,7 @@
 //! What Consul says of itself, for `lockhouse doctor`.
 
+use std::time::Duration;
+
 use hyper::Method;
 use lockhouse_core::{Checkup, Result};
 use serde::Deserialize;
@@ -7,6 +9,8 @@ use serde::Deserialize;
 use crate::api::read;
 use crate::error::Fault;
 use crate::link::Repeat;
+use crate::servers::{Health, about_their_number};
+use crate::session::Terms;
 use crate::side::{PATIENCE, Side};
 
 /// What an agent says of itself: the part that matters for locks.
@@ -43,6 +47,11 @@ struct Debugging {
 }
 
 impl Myself {
+    /// Whether that is the agent's own datacenter.
+    pub(crate) fn is_in(&self, datacenter: &str) -> bool {
+        self.config.datacenter.eq_ignore_ascii_case(datacenter)
+    }
+
     /// Whether the agent keeps nothing on disk.
     pub(crate) fn is_for_development(&self) -> bool {
         self.debug_config.dev_mode
@@ -54,9 +63,13 @@ impl Side {
         let (leader, peers) = tokio::join!(self.get::<String>("/v1/status/leader"), self.get("/v1/status/peers"));
         let peers: Vec<String> = peers.map_err(|fault| self.explain(fault))?;
         let leader = leader.map_err(|fault| self.explain(fault))?;
-        let mut checkup = Checkup::default();
+        let terms = self.session.terms();
+        let (mut checkup, mut acls) = (Checkup::default(), true);
         match self.get::<Myself>("/v1/agent/self").await {
-            Ok(myself) => checkup = about_the_agent(checkup, &myself),
+            Ok(myself) => {
+                acls = myself.debug_config.acls_enabled;
+                checkup = about_the_agent(checkup, &myself, terms, self.store.link.datacenter());
+            }
             Err(fault) if fault.is_denied() => {
                 checkup = checkup.advice(
                     "the token may not look at the agent, so its settings are not known",
@@ -65,7 +78,6 @@ impl Side {
             }
             Err(fault) => return Err(self.explain(fault)),
         }
-        let terms = self.session.terms();
         checkup = checkup
             .fact("servers", peers.join(", "))
             .fact("leader", if leader.is_empty() { "none" } else { &leader })
@@ -73,24 +85,43 @@ impl Side {
         if leader.is_empty() {
             checkup =
                 checkup.danger("the servers have no leader: no lock can be had", "consul operator raft list-peers");
+            // Who else is there is for the leader to say.
+            return Ok(about_their_number(checkup, peers.len()));
         }
-        Ok(about_the_servers(checkup, peers.len()))
+        checkup = match Health::of(self.get(Health::PATH).await) {
+            Ok(health) => health.told(checkup, acls),
+            Err(fault) if fault.is_denied() => checkup.advice(
+                "the token may not look at the servers, so their versions and their health are not known",
+                "give it operator read, or run the checkup with another token",
+            ),
+            Err(fault) => return Err(self.explain(fault)),
+        };
+        Ok(about_their_number(checkup, peers.len()))
     }
 
     async fn get<T: for<'a> Deserialize<'a>>(&self, path: &str) -> Result<T, Fault> {
-        let answer = self.store.link.ask(Method::GET, path, Vec::new(), Repeat::Freely, PATIENCE).await?;
-        read(&answer)
+        read(&self.store.link.ask(Method::GET, path, Vec::new(), Repeat::Freely, PATIENCE).await?)
     }
 }
 
-fn about_the_agent(checkup: Checkup, myself: &Myself) -> Checkup {
+fn about_the_agent(checkup: Checkup, myself: &Myself, terms: &Terms, elsewhere: Option<&str>) -> Checkup {
     let Myself { config, debug_config: debug } = myself;
+    let datacenter = match elsewhere.filter(|datacenter| !myself.is_in(datacenter)) {
+        Some(datacenter) => format!("{datacenter}, through an agent of {}", config.datacenter),
+        None => config.datacenter.clone(),
+    };
     let mut checkup = checkup
         .fact("version", &config.version)
-        .fact("datacenter", &config.datacenter)
+        .fact("datacenter", datacenter)
         .fact("agent", if config.server { "a server" } else { "a client of the servers" });
     if !debug.session_ttl_min.is_empty() {
         checkup = checkup.fact("shortest session", &debug.session_ttl_min);
+    }
+    if config.server && duration(&debug.session_ttl_min).is_some_and(|least| terms.ttl < least) {
+        checkup = checkup.danger(
+            format!("the session of {:?} is shorter than what this server takes when it leads", terms.ttl),
+            format!("ask for session={}, or set session_ttl_min to the same on all servers", debug.session_ttl_min),
+        );
     }
     if debug.kv_max_value_size > 0 {
         checkup = checkup.fact("largest value", format!("{} bytes", debug.kv_max_value_size));
@@ -122,18 +153,23 @@ fn about_the_agent(checkup: Checkup, myself: &Myself) -> Checkup {
     checkup
 }
 
-fn about_the_servers(checkup: Checkup, servers: usize) -> Checkup {
-    match servers {
-        0 | 1 => checkup.advice(
-            "there is one server: when it is down, no lock can be had",
-            "run three or five servers in the datacenter",
-        ),
-        even if even.is_multiple_of(2) => checkup.advice(
-            format!("there are {even} servers, which survive no more losses than {}", even - 1),
-            "run an odd number of servers",
-        ),
-        _ => checkup,
+/// A time as Go writes it: `1m0s`, `500ms`.
+fn duration(text: &str) -> Option<Duration> {
+    let (mut rest, mut all) = (text, Duration::ZERO);
+    while !rest.is_empty() {
+        let number = rest.find(|digit: char| !matches!(digit, '0'..='9' | '.'))?;
+        let unit = rest[number..].find(|letter: char| letter.is_ascii_digit()).map_or(rest.len(), |end| number + end);
+        let seconds = match &rest[number..unit] {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            _ => return None,
+        };
+        all += Duration::try_from_secs_f64(rest[..number].parse::<f64>().ok()? * seconds).ok()?;
+        rest = &rest[unit..];
     }
+    (!text.is_empty()).then_some(all)
 }
 
 #[cfg(test)]
@@ -141,6 +177,11 @@ mod tests {
     use lockhouse_core::Severity;
 
     use super::*;
+    use crate::behavior::Behavior;
+
+    fn terms(ttl: Duration) -> Terms {
+        Terms { ttl, lock_delay: Duration::ZERO, behavior: Behavior::Delete, node: None }
+    }
 
     #[test]
     fn an_agent_for_development_is_a_danger() {
@@ -149,17 +190,24 @@ mod tests {
             "DebugConfig":{"DevMode":true,"ACLsEnabled":false,"SessionTTLMin":"10s","KVMaxValueSize":524288}}"#,
         )
         .unwrap();
-        let checkup = about_the_agent(Checkup::default(), &myself);
-        assert!(checkup.facts.iter().any(|fact| fact.what == "shortest session" && fact.value == "10s"));
-        let dangers = checkup.findings.iter().filter(|finding| finding.severity == Severity::Danger);
-        assert_eq!(dangers.count(), 1);
+        let dangers = |seconds| {
+            let checkup = about_the_agent(Checkup::default(), &myself, &terms(Duration::from_secs(seconds)), None);
+            assert!(checkup.facts.iter().any(|fact| fact.what == "shortest session" && fact.value == "10s"));
+            checkup.findings.iter().filter(|finding| finding.severity == Severity::Danger).count()
+        };
+        assert_eq!((dangers(10), dangers(9)), (1, 2), "a session that is too short is another");
+        let elsewhere = about_the_agent(Checkup::default(), &myself, &terms(Duration::from_secs(10)), Some("dc2"));
+        assert!(elsewhere.facts.iter().any(|fact| fact.value == "dc2, through an agent of dc1"));
     }
 
     #[test]
-    fn a_number_of_servers_that_is_odd_for_no_use_is_told() {
-        for (servers, told) in [(1, true), (2, true), (3, false), (4, true), (5, false)] {
-            let findings = about_the_servers(Checkup::default(), servers).findings;
-            assert_eq!(!findings.is_empty(), told, "{servers}");
+    fn times_are_read_as_go_writes_them() {
+        for (text, millis) in [("10s", Some(10_000)), ("1m0s", Some(60_000)), ("1h0m1.5s", Some(3_601_500))] {
+            assert_eq!(duration(text), millis.map(Duration::from_millis), "{text}");
         }
+        for text in ["", "s", "10", "10y"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+        assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
     }
 }

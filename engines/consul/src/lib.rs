@@ -3,6 +3,7 @@
 mod address;
 mod api;
 mod behavior;
+mod bugs;
 mod cells;
 mod checkup;
 mod claims;
@@ -15,6 +16,7 @@ mod leaving;
 mod link;
 mod reaper;
 mod renewals;
+mod servers;
 mod session;
 mod side;
 mod store;

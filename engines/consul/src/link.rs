@@ -138,6 +138,11 @@ impl Link {
         let _ = self.current.compare_exchange(agent, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// The datacenter that everything is asked of, if it need not be the agents' own.
+    pub(crate) fn datacenter(&self) -> Option<&str> {
+        self.address.datacenter.as_deref()
+    }
+
     fn in_datacenter(&self, path: &str) -> String {
         let Some(datacenter) = &self.address.datacenter else { return path.to_owned() };
         let mark = if path.contains('?') { '&' } else { '?' };

@@ -1,4 +1,5 @@
-//! What the suite does not ask of an ensemble: a follower that is killed, and a majority that comes back.
+//! What the suite does not ask of an ensemble: a follower that is killed, a majority that comes back, and what the
+//! doctor hears of all that.
 
 mod servers;
 
@@ -6,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockhouse_consul::Consul;
-use lockhouse_core::{Locks, Loss};
+use lockhouse_core::{Checkup, Locks, Loss};
+use lockhouse_testkit::Sides;
 use rustix::process::Signal;
 use servers::{Cluster, http};
 
@@ -85,4 +87,43 @@ async fn a_majority_that_comes_back_serves_who_waited() {
     let next = tokio::time::timeout(SESSION * 4, next).await.expect("in time");
     assert!(next.token() > token);
     next.release().await.unwrap();
+}
+
+/// What is told of each server, in the order of their names.
+fn parts(checkup: &Checkup) -> Vec<&str> {
+    let about = |fact: &&lockhouse_core::Fact| (0..3).any(|at| fact.what == format!("server c{at}"));
+    checkup.facts.iter().filter(about).map(|fact| fact.value.as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn doctor_names_the_servers_their_leader_and_one_that_was_killed() {
+    let cluster = three().await;
+    let consul = Consul::at(&cluster.address()).unwrap().session(SESSION).unwrap();
+    let engine = Sides::of(&consul).await.front;
+    let leader = act(&cluster, Cluster::leader).await;
+    // The leader knows how its servers are when it has looked at them, which it does every other second.
+    let mut checkup = engine.checkup().await.unwrap();
+    for _ in 0..100 {
+        if parts(&checkup).len() == 3 && !checkup.findings.iter().any(|finding| finding.what.contains("fails")) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        checkup = engine.checkup().await.unwrap();
+    }
+    let led: Vec<bool> = parts(&checkup).iter().map(|part| part.ends_with("leads")).collect();
+    assert_eq!(led, (0..3).map(|at| at == leader).collect::<Vec<_>>(), "{checkup:?}");
+    assert!(parts(&checkup).iter().all(|part| part.starts_with("Consul 1.")), "{checkup:?}");
+
+    let killed = (leader + 1) % 3;
+    act(&cluster, move |cluster| cluster.members[killed].program.kill()).await;
+    let named = format!("the server c{killed} fails");
+    // Some seconds later autopilot takes it out, and there are two servers.
+    for _ in 0..100 {
+        let findings = engine.checkup().await.unwrap().findings;
+        if findings.iter().any(|finding| finding.what.starts_with(&named)) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("nobody says that {named}");
 }
