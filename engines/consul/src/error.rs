@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     Silence(Duration),
     /// The answer is none that Consul gives.
     Answer(String),
+    /// The catalog of another datacenter shows no node that a session could belong to.
+    NoNode,
 }
 
 impl Fault {
@@ -28,7 +30,7 @@ impl Fault {
         match self {
             Self::Connecting(_) | Self::Broken(_) | Self::Silence(_) => true,
             Self::Said(status, what) => *status >= 500 && !is_about_the_request(what),
-            Self::Answer(_) => false,
+            Self::Answer(_) | Self::NoNode => false,
         }
     }
 
@@ -74,6 +76,10 @@ pub(crate) fn explain(fault: Fault, agents: &str) -> Error {
                 .unknown()
                 .help("see whether this is the HTTP port of a Consul agent")
         }
+        Fault::NoNode => {
+            Error::new(Kind::Unreachable, "no node of the datacenter can be seen for the session to belong to")
+                .help("give one with ?dc=…&node=…, or give the token node and service read: see consul catalog nodes")
+        }
         Fault::Said(status, what) => said(status, &what, agents).because(what),
     };
     told.engine(ENGINE)
@@ -101,12 +107,12 @@ fn said(status: u16, what: &str, agents: &str) -> Error {
                 .help("see whether a majority of them runs: consul operator raft list-peers")
         }
         500 if what.contains("Missing node registration") => {
-            Error::new(Kind::Unreachable, format!("the node of the session is not in the catalog of {agents}")).help(
-                "an agent that just started is there in a moment; with node or dc given, see consul catalog nodes",
-            )
+            Error::new(Kind::Unreachable, format!("the node of the session is not in the catalog of {agents}"))
+                .help("an agent that just started is there in a moment; with dc give a node of it, too: ?dc=…&node=…")
         }
         500 if what.contains("No path to datacenter") => {
-            Error::new(Kind::Invalid, "there is no such datacenter").help("see consul catalog datacenters")
+            Error::new(Kind::Invalid, format!("{agents} has no way to such a datacenter"))
+                .help("see consul catalog datacenters, and write ?dc=…")
         }
         500.. => Error::new(Kind::Unreachable, format!("{agents} cannot answer at present"))
             .unknown()

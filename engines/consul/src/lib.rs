@@ -14,6 +14,7 @@ mod kept;
 mod keys;
 mod leaving;
 mod link;
+mod node;
 mod reaper;
 mod renewals;
 mod servers;

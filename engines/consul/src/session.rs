@@ -21,6 +21,7 @@ use crate::behavior::Behavior;
 use crate::error::Fault;
 use crate::kept::Kept;
 use crate::link::{Link, Repeat};
+use crate::node::node;
 use crate::reaper::{clear, reap};
 use crate::store::Store;
 
@@ -151,7 +152,7 @@ impl Shared {
             ttl: millis(self.terms.ttl),
             lock_delay: millis(self.terms.lock_delay),
             behavior: self.terms.behavior,
-            node: self.terms.node.clone(),
+            node: node(&self.terms, link, limit).await?,
             node_checks: [],
             checks: [],
         };
