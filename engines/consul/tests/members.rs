@@ -4,7 +4,7 @@
 mod servers;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lockhouse_consul::Consul;
 use lockhouse_core::{Checkup, Locks, Loss};
@@ -67,11 +67,12 @@ async fn a_majority_that_comes_back_serves_who_waited() {
     let guard = a.mutex("a").ttl(LEASE).lock().await.unwrap();
     let token = guard.token();
     let leader = act(&cluster, Cluster::leader).await;
+    let begun = Instant::now();
     for member in [leader, (leader + 1) % 3] {
-        cluster.members[member].program.signal(Signal::KILL);
-        cluster.members[member].program.wait();
+        cluster.members[member].program.kill();
     }
-    let loss = tokio::time::timeout(LEASE, guard.lost()).await.expect("told before its lease is over");
+    let loss = tokio::time::timeout(SESSION, guard.lost()).await.expect("told before the session can end");
+    assert!(begun.elapsed() < LEASE, "told after {:?}, when the lease was over", begun.elapsed());
     assert_eq!(loss, Loss::Expired);
     assert!(b.mutex("a").ttl(LEASE).try_lock().await.is_err(), "nobody can promise anything");
     act(&cluster, Cluster::restore).await;
