@@ -1,101 +1,62 @@
-//! The Consul engine as a part of what Consul itself can do, measured in turns: an uncontended lock beside a key that
-//! is acquired and released, and a lock that many want beside Consul's own recipe for waiting. Give it the address of
-//! an agent: `cargo run --release -p lockhouse-bench --example consul -- HOST:PORT`.
+//! Locks on Consul as a part of what Consul itself can do, measured in turns: uncontended locks beside a key that is
+//! acquired and released, with one task and with 32; then hand-overs beside Consul's own recipe for waiting.
+//! `cargo run --release -p lockhouse-bench --example consul` starts a server of its own.
 
 #![expect(clippy::print_stdout, reason = "it prints its result")]
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use lockhouse_bench::RawConsul;
+use lockhouse_bench::{Outcome, RawConsul, Server, contest, in_turns, our_turn, ours};
+use tokio::sync::Mutex;
 
-const ROUNDS: usize = 21;
-const PAIRS_PER_ROUND: usize = 128;
-const MANY: usize = 32;
-const CONTENDERS: usize = 8;
-const TURNS: usize = 16;
+/// In a round: so many, and no fewer than this for each task.
+const PAIRS: u32 = 128;
+const EACH: u32 = 16;
+const MANY: u32 = 32;
+const CONTESTS: usize = 3;
+/// What all want.
+const CONTENDED: &str = "raw/handed/.lock";
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-type Result<T, E = Failure> = std::result::Result<T, E>;
-
-/// The middle one of what was measured in each round.
-fn median(mut rounds: Vec<f64>) -> f64 {
-    rounds.sort_by(f64::total_cmp);
-    rounds[rounds.len() / 2]
-}
-
-fn each(time: Duration, number: usize) -> f64 {
-    time.as_secs_f64() / number as f64
-}
-
-async fn pairs(host: &str, locks: &lockhouse::Locks, at_once: usize) -> Result<()> {
-    let mut raws = try_join_all((0..at_once).map(|_| RawConsul::connect(host))).await?;
-    let (mut of_raw, mut ratios) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        let begin = Instant::now();
-        try_join_all(raws.iter_mut().enumerate().map(async |(task, raw)| {
-            for _ in 0..PAIRS_PER_ROUND / at_once {
-                raw.pair(task).await?;
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let server = Server::consul()?;
+    let host = format!("127.0.0.1:{}", server.port);
+    let connect = || async { lockhouse::connect(&format!("consul://{host}")).await };
+    // First, since it waits until the server leads.
+    let locks = connect().await?;
+    let raws = try_join_all((0..MANY).map(async |_| RawConsul::connect(&host).await.map(Mutex::new))).await?;
+    let raws = Arc::new(raws);
+    for tasks in [1, MANY] {
+        let theirs = |task: u32, pairs| {
+            let raws = Arc::clone(&raws);
+            async move {
+                let mut raw = raws[task as usize].lock().await;
+                for _ in 0..pairs {
+                    raw.pair(task).await?;
+                }
+                Ok(())
             }
-            Ok::<_, Failure>(())
-        }))
-        .await?;
-        let raw = each(begin.elapsed(), PAIRS_PER_ROUND);
-        let begin = Instant::now();
-        try_join_all((0..at_once).map(async |task| {
-            let mutex = locks.mutex(format!("orders/{task}"));
-            for _ in 0..PAIRS_PER_ROUND / at_once {
-                mutex.lock().await?.release().await?;
-            }
-            Ok::<_, Failure>(())
-        }))
-        .await?;
-        ratios.push(raw / each(begin.elapsed(), PAIRS_PER_ROUND));
-        of_raw.push(1.0 / raw);
+        };
+        let compared =
+            in_turns(tasks, PAIRS.max(tasks * EACH), theirs, |task, pairs| ours(locks.clone(), task, pairs)).await?;
+        println!("{compared}");
     }
-    let (raw, ratio) = (median(of_raw), median(ratios));
-    println!("{at_once} at once: raw Consul {raw:.0} pairs/s, the engine {ratio:.2} of that");
+    let clients = [locks, connect().await?];
+    for _ in 0..CONTESTS {
+        let (raws, clients) = (Arc::clone(&raws), clients.clone());
+        let theirs = contest(move |contender, referee| {
+            let raws = Arc::clone(&raws);
+            async move {
+                let mut raw = raws[contender as usize].lock().await;
+                raw.lock(CONTENDED).await?;
+                referee.turn();
+                raw.release(CONTENDED).await
+            }
+        });
+        println!("hand-over, Consul's own recipe: {}", theirs.await?);
+        let ours = contest(move |contender, referee| our_turn(clients.clone(), contender, referee));
+        println!("hand-over, ours: {}", ours.await?);
+    }
     Ok(())
-}
-
-async fn hand_over(host: &str) -> Result<()> {
-    let mut raws = try_join_all((0..CONTENDERS).map(|_| RawConsul::connect(host))).await?;
-    let url = format!("consul://{host}");
-    let clients = try_join_all((0..CONTENDERS).map(|_| lockhouse::connect(&url))).await?;
-    let (mut of_raw, mut of_ours) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS / 3 {
-        let begin = Instant::now();
-        try_join_all(raws.iter_mut().map(async |raw| {
-            for _ in 0..TURNS {
-                raw.lock("raw/contended/.lock").await?;
-                raw.release("raw/contended/.lock").await?;
-            }
-            Ok::<_, Failure>(())
-        }))
-        .await?;
-        of_raw.push(each(begin.elapsed(), CONTENDERS * TURNS));
-        let begin = Instant::now();
-        try_join_all(clients.iter().map(async |locks| {
-            let mutex = locks.mutex("contended");
-            for _ in 0..TURNS {
-                mutex.lock().await?.release().await?;
-            }
-            Ok::<_, Failure>(())
-        }))
-        .await?;
-        of_ours.push(each(begin.elapsed(), CONTENDERS * TURNS));
-    }
-    let (raw, ours) = (median(of_raw) * 1e3, median(of_ours) * 1e3);
-    println!("{CONTENDERS} want one lock: {raw:.2} ms a turn with Consul's own recipe, {ours:.2} ms with the engine");
-    Ok(())
-}
-
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
-    let host = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8500".to_owned());
-    let locks = lockhouse::connect(&format!("consul://{host}")).await?;
-    for at_once in [1, MANY] {
-        pairs(&host, &locks, at_once).await?;
-    }
-    hand_over(&host).await
 }

@@ -1,8 +1,6 @@
 //! The least that Consul itself needs for a lock: a key acquired with a session, and released; and its own recipe for
 //! waiting, a blocking query between two attempts.
 
-use std::error::Error;
-
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -11,6 +9,8 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+
+use crate::turns::Outcome;
 
 /// A session, and one connection to use it on.
 #[derive(Debug)]
@@ -21,14 +21,12 @@ pub struct RawConsul {
     _driver: JoinSet<()>,
 }
 
-type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
-
 impl RawConsul {
     /// Connects to the agent at `host:port`, and makes a session without an end.
     ///
     /// # Errors
     /// What the network or Consul says.
-    pub async fn connect(host: &str) -> Result<Self> {
+    pub async fn connect(host: &str) -> Outcome<Self> {
         let stream = TcpStream::connect(host).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
@@ -44,7 +42,7 @@ impl RawConsul {
     ///
     /// # Errors
     /// What the network or Consul says.
-    pub async fn pair(&mut self, number: usize) -> Result<()> {
+    pub async fn pair(&mut self, number: u32) -> Outcome<()> {
         let key = format!("raw/orders/{number}/.lock");
         if !self.acquire(&key).await? {
             return Err("the key of the bench is taken".into());
@@ -56,7 +54,7 @@ impl RawConsul {
     ///
     /// # Errors
     /// What the network or Consul says.
-    pub async fn lock(&mut self, key: &str) -> Result<()> {
+    pub async fn lock(&mut self, key: &str) -> Outcome<()> {
         let mut index = 0;
         loop {
             if self.acquire(key).await? {
@@ -72,17 +70,17 @@ impl RawConsul {
     ///
     /// # Errors
     /// What the network or Consul says.
-    pub async fn release(&mut self, key: &str) -> Result<()> {
+    pub async fn release(&mut self, key: &str) -> Outcome<()> {
         let path = format!("/v1/kv/{key}?release={}", self.session);
         self.ask(Method::PUT, &path, "alice@web-1:4711").await.map(drop)
     }
 
-    async fn acquire(&mut self, key: &str) -> Result<bool> {
+    async fn acquire(&mut self, key: &str) -> Outcome<bool> {
         let path = format!("/v1/kv/{key}?acquire={}", self.session);
         Ok(self.ask(Method::PUT, &path, "alice@web-1:4711").await?.1.starts_with("true"))
     }
 
-    async fn ask(&mut self, method: Method, path: &str, body: &str) -> Result<(u64, String)> {
+    async fn ask(&mut self, method: Method, path: &str, body: &str) -> Outcome<(u64, String)> {
         let request = Request::builder().method(method).uri(path).header(HOST, &self.host);
         self.sender.ready().await?;
         let answer = self.sender.send_request(request.body(Full::new(Bytes::from(body.to_owned())))?).await?;

@@ -2,9 +2,9 @@
 //!
 //! Times on a busy machine are noisy, so ratios count: `cargo run --release -p lockhouse-bench --example ratio` lets
 //! ours and the raw engine take turns in short rounds, and prints the ratio of their medians; `--example redis`,
-//! `mysql` and `postgres` do the same for these. `--example etcd` and `--example zookeeper` measure hand-overs beside
-//! those of others as well. All of them start a server of their own; `--example consul` is given one. `cargo bench -p
-//! lockhouse-bench` has the figures one by one.
+//! `mysql` and `postgres` do the same for these. `--example etcd`, `zookeeper` and `consul` measure hand-overs beside
+//! those of others as well. All of them start a server of their own. `cargo bench -p lockhouse-bench` has the figures
+//! one by one.
 
 mod consul;
 mod etcd;

@@ -57,6 +57,36 @@ impl Server {
         Self::start("java", [arguments.as_slice(), &[settings.display().to_string()]].concat(), port, folder)
     }
 
+    /// One Consul server that is tuned as Consul advises for production: what it says is done is on the disk.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn consul() -> Outcome<Self> {
+        let folder = TempDir::new()?;
+        let [http, server, serf] = [(); 3].map(|()| free_port());
+        let options = [
+            "agent".to_owned(),
+            "-server".to_owned(),
+            "-bootstrap-expect=1".to_owned(),
+            format!("-data-dir={}", folder.path().display()),
+            "-bind=127.0.0.1".to_owned(),
+            "-client=127.0.0.1".to_owned(),
+            format!("-http-port={http}"),
+            format!("-server-port={server}"),
+            format!("-serf-lan-port={serf}"),
+            "-serf-wan-port=-1".to_owned(),
+            "-grpc-port=-1".to_owned(),
+            "-dns-port=-1".to_owned(),
+            "-hcl=performance { raft_multiplier = 1 }".to_owned(),
+            "-hcl=disable_update_check = true".to_owned(),
+        ];
+        // The one in the path, or the one that `cargo xtask engines install consul` fetched.
+        let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/consul/usr/bin/consul");
+        let works = |program: &&str| std::process::Command::new(program).arg("version").output().is_ok();
+        let program = ["consul", fetched].into_iter().find(works).ok_or("there is no consul")?;
+        Self::start(program, options.to_vec(), http, folder)
+    }
+
     fn start(program: &'static str, arguments: Vec<String>, port: u16, folder: TempDir) -> Outcome<Self> {
         let program = Program::start(move || {
             let mut command = bound(program);
