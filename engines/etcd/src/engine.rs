@@ -50,7 +50,7 @@ impl Engine for Side {
     async fn moved(&self, claim: &Claim) -> Result<Option<Standing>> {
         // Nothing is known of who is ahead: whoever asks again finds out.
         let Some(behind) = self.kept.behind(&claim.id) else { return Ok(None) };
-        let mut watch = self.watches.watch(&self.link, self.keys.line(&claim.name), behind);
+        let mut watch = self.watches.watch(&self.link, &self.keys.line(&claim.name), behind);
         if watch.told().await {
             return Ok(None);
         }

@@ -3,6 +3,9 @@
 //! When the stream breaks, everybody who waits on it is told to ask again, and the next one opens another stream at the
 //! member that answers then. A watch begins at the revision at which the line was read, so nothing is missed in
 //! between; when that revision has been compacted away etcd ends the watch, and its waiter asks again too.
+//!
+//! Each key has a watch of its own, so that etcd tells of nothing that does not concern the claim: a watch of the whole
+//! line would tell everybody who waits of everybody who comes and goes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tonic::Streaming;
 
@@ -22,6 +25,8 @@ use crate::proto::{WatchCancel, WatchCreate, WatchRequest, WatchResponse, WatchV
 
 /// What opening the stream may take.
 const OPENING: Duration = Duration::from_secs(3);
+/// Who waits for more keys than these watches the whole line: a claim on a semaphore of many permits.
+const KEYS: usize = 16;
 
 /// The watches of one side.
 #[derive(Debug, Default)]
@@ -38,45 +43,48 @@ pub(crate) struct Watches {
 struct Open {
     requests: mpsc::UnboundedSender<WatchRequest>,
     /// `None` once the stream is broken.
-    watching: Arc<Mutex<Option<HashMap<i64, Watching>>>>,
+    watching: Arc<All>,
 }
+
+/// Who watches, by the numbers of the watches. Those of one claim have the same `Watching`.
+type All = Mutex<Option<HashMap<i64, Arc<Watching>>>>;
 
 #[derive(Debug)]
 struct Watching {
     /// The keys that matter; the watch may see others.
     keys: Vec<Vec<u8>>,
-    tell: oneshot::Sender<()>,
+    tell: mpsc::Sender<()>,
 }
 
-/// One watch, ended when dropped.
+/// The watches of one claim, ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    id: i64,
+    ids: Vec<i64>,
     open: Open,
-    told: oneshot::Receiver<()>,
+    told: mpsc::Receiver<()>,
 }
 
 impl Watches {
     /// Begins to watch the keys that a claim of this line waits for.
-    pub(crate) fn watch(&self, link: &Arc<Link>, line: Vec<u8>, behind: Behind) -> Watch {
-        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let (key, range_end) = match behind.keys.as_slice() {
-            [key] => (key.clone(), Vec::new()),
-            _ => (line.clone(), end_of(&line)),
+    pub(crate) fn watch(&self, link: &Arc<Link>, line: &[u8], behind: Behind) -> Watch {
+        let create = |key: &[u8], range_end| {
+            let watch_id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+            WatchCreate { key: key.to_vec(), range_end, start_revision: behind.revision + 1, watch_id }
         };
-        let create = WatchCreate { key, range_end, start_revision: behind.revision + 1, watch_id: id };
-        let (tell, told) = oneshot::channel();
-        let mut watching = Watching { keys: behind.keys, tell };
+        let creates: Vec<WatchCreate> = match behind.keys.len() {
+            0..=KEYS => behind.keys.iter().map(|key| create(key, Vec::new())).collect(),
+            _ => vec![create(line, end_of(line))],
+        };
+        // One word is enough, whichever watch it comes from.
+        let (tell, told) = mpsc::channel(1);
+        let watching = Arc::new(Watching { keys: behind.keys, tell });
         loop {
             let open = self.open(link);
-            match open.enter(id, watching, &create) {
-                Ok(()) => return Watch { id, open, told },
-                // It broke in this moment.
-                Err(back) => {
-                    *lock(&self.open) = None;
-                    watching = back;
-                }
+            if open.enter(&watching, &creates) {
+                return Watch { ids: creates.iter().map(|create| create.watch_id).collect(), open, told };
             }
+            // It broke in this moment.
+            *lock(&self.open) = None;
         }
     }
 
@@ -105,35 +113,38 @@ impl Watches {
 }
 
 impl Open {
-    fn enter(&self, id: i64, watching: Watching, create: &WatchCreate) -> Result<(), Watching> {
+    /// `false` when the stream is broken.
+    fn enter(&self, watching: &Arc<Watching>, creates: &[WatchCreate]) -> bool {
         match lock(&self.watching).as_mut() {
-            Some(all) => all.insert(id, watching),
-            None => return Err(watching),
-        };
-        // When the other end is gone the stream has broken, and everybody on it is about to be told.
-        let _ = self.requests.send(WatchRequest { verb: Some(WatchVerb::Create(create.clone())) });
-        Ok(())
+            Some(all) => all.extend(creates.iter().map(|create| (create.watch_id, Arc::clone(watching)))),
+            None => return false,
+        }
+        for create in creates {
+            // When the other end is gone the stream has broken, and everybody on it is about to be told.
+            let _ = self.requests.send(WatchRequest { verb: Some(WatchVerb::Create(create.clone())) });
+        }
+        true
     }
 }
 
 impl Watch {
     /// Resolves when one of the keys has changed. `false` when the stream broke.
     pub(crate) async fn told(&mut self) -> bool {
-        (&mut self.told).await.is_ok()
+        self.told.recv().await.is_some()
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Some(all) = lock(&self.open.watching).as_mut() {
-            all.remove(&self.id);
+        for &watch_id in &self.ids {
+            if let Some(all) = lock(&self.open.watching).as_mut() {
+                all.remove(&watch_id);
+            }
+            let cancel = WatchCancel { watch_id };
+            let _ = self.open.requests.send(WatchRequest { verb: Some(WatchVerb::Cancel(cancel)) });
         }
-        let cancel = WatchCancel { watch_id: self.id };
-        let _ = self.open.requests.send(WatchRequest { verb: Some(WatchVerb::Cancel(cancel)) });
     }
 }
-
-type All = Mutex<Option<HashMap<i64, Watching>>>;
 
 /// Reads the stream until it breaks.
 async fn serve(link: &Link, queue: mpsc::UnboundedReceiver<WatchRequest>, watching: &All) -> Result<(), Fault> {
@@ -148,16 +159,11 @@ async fn serve(link: &Link, queue: mpsc::UnboundedReceiver<WatchRequest>, watchi
 
 fn hear(answer: &WatchResponse, watching: &All) {
     let mut all = lock(watching);
-    let Some(all) = all.as_mut() else { return };
-    let concerns = |watch: &Watching| {
-        let mut changed = answer.events.iter().filter_map(|event| event.kv.as_ref());
-        answer.canceled || changed.any(|kv| watch.keys.contains(&kv.key))
-    };
-    if all.get(&answer.watch_id).is_some_and(concerns)
-        && let Some(watch) = all.remove(&answer.watch_id)
-    {
-        // It may have gone away in the meantime.
-        let _ = watch.tell.send(());
+    let Some(watch) = all.as_mut().and_then(|all| all.get(&answer.watch_id)) else { return };
+    let mut changed = answer.events.iter().filter_map(|event| event.kv.as_ref());
+    if answer.canceled || changed.any(|kv| watch.keys.contains(&kv.key)) {
+        // It may have been told before, or have gone away in the meantime.
+        let _ = watch.tell.try_send(());
     }
 }
 

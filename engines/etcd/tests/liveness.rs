@@ -12,52 +12,72 @@ use lockhouse_testkit::claim;
 use servers::{Cluster, client, left_over, prefix, shared};
 use tokio::task::JoinSet;
 
-/// All messages that a member has received from its clients, as it counts them itself.
-fn messages(cluster: &Cluster) -> u64 {
+/// All messages that a member has received from its clients, or sent to them, as it counts them itself.
+fn messages(cluster: &Cluster, way: &str) -> u64 {
     let mut stream = TcpStream::connect(("127.0.0.1", cluster.members[0].port)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    let counts = answer.lines().filter(|line| line.starts_with("grpc_server_msg_received_total{"));
+    let counter = format!("grpc_server_msg_{way}_total{{");
+    let counts = answer.lines().filter(|line| line.starts_with(&counter));
     counts.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).map(|count| count as u64).sum()
 }
 
-/// The messages for each of some grants with that many in line.
-async fn messages_a_grant(waiters: usize) -> u64 {
+/// The messages that a member receives and sends for each of some grants of so many permits, with that many in line.
+async fn messages_a_grant(permits: u32, waiters: usize) -> [u64; 2] {
     const GRANTS: u64 = 5;
     // A cluster for each: what those leave behind who stop waiting is not counted with others.
     let cluster = Cluster::start(1);
     let locks = Locks::new(Etcd::at(&cluster.address()).unwrap().prefix(&prefix()).unwrap()).await.unwrap();
     // So long that nobody renews, and nobody looks without being told.
-    let mutex = locks.mutex("a").ttl(Duration::from_secs(600));
-    let mut holder = mutex.lock().await.unwrap();
+    let semaphore = || locks.semaphore("a", permits).ttl(Duration::from_secs(600));
+    let mut holders = Vec::new();
+    for _ in 0..permits {
+        holders.push(semaphore().acquire(1).await.unwrap());
+    }
     let mut waiting = JoinSet::new();
     for _ in 0..waiters {
-        let mutex = locks.mutex("a").ttl(Duration::from_secs(600));
-        waiting.spawn(async move { mutex.lock().await.unwrap() });
+        let semaphore = semaphore();
+        waiting.spawn(async move { semaphore.acquire(1).await.unwrap() });
     }
     while locks.line("a").await.unwrap().unwrap().waiters().count() != waiters {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let before = messages(&cluster);
+    let count = || ["received", "sent"].map(|way| messages(&cluster, way));
+    let before = count();
     for _ in 0..GRANTS {
-        holder.release().await.unwrap();
+        // The last one that got in is the one whom most wait for.
+        holders.pop().expect("somebody holds").release().await.unwrap();
         let granted = tokio::time::timeout(Duration::from_secs(10), waiting.join_next()).await;
-        holder = granted.expect("somebody gets in").unwrap().unwrap();
-        let another = tokio::time::timeout(Duration::from_millis(20), waiting.join_next()).await;
+        holders.push(granted.expect("somebody gets in").unwrap().unwrap());
+        let another = tokio::time::timeout(Duration::from_millis(50), waiting.join_next()).await;
         assert!(another.is_err(), "two got in");
     }
-    (messages(&cluster) - before) / GRANTS
+    let after = count();
+    [0, 1].map(|way| (after[way] - before[way]) / GRANTS)
+}
+
+/// A grant costs the same, and no more than so many messages each way, however many wait.
+async fn a_grant_costs_the_same(permits: u32, most: u64) {
+    let few = messages_a_grant(permits, 10).await;
+    let many = messages_a_grant(permits, 200).await;
+    eprintln!("received and sent for a grant: {few:?} with 10 in line, {many:?} with 200");
+    assert!(few.iter().all(|few| *few <= most), "{few:?} messages for one grant");
+    let grown = few.iter().zip(&many).any(|(few, many)| *many > few + 1);
+    assert!(!grown, "{many:?} messages for a grant with 200 in line, {few:?} with 10");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_wakes_one_however_many_wait() {
-    let few = messages_a_grant(10).await;
-    let many = messages_a_grant(200).await;
-    eprintln!("{few} messages for a grant with 10 in line, {many} with 200");
-    assert!(few <= 8, "{few} messages for one grant");
-    assert!(many <= few + 1, "{many} messages for a grant with 200 in line, {few} with 10");
+    // A semaphore of one permit is a mutex.
+    a_grant_costs_the_same(1, 8).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_permit_that_is_given_back_concerns_few_however_many_wait() {
+    // Up to three wait for the same one, and each watches three.
+    a_grant_costs_the_same(3, 32).await;
 }
 
 #[tokio::test]
@@ -110,10 +130,10 @@ async fn an_uncontended_pair_is_one_transaction_and_one_deletion() {
         client.front.withdraw(&claim).await.unwrap();
     };
     lock(Patience::Waits).await;
-    let before = messages(&cluster);
+    let before = messages(&cluster, "received");
     lock(Patience::Waits).await;
     lock(Patience::None).await;
-    assert_eq!(messages(&cluster) - before, 4);
+    assert_eq!(messages(&cluster, "received") - before, 4);
 }
 
 #[tokio::test]

@@ -74,6 +74,37 @@ async fn a_line_longer_than_one_look_is_walked_to_its_end() {
 }
 
 #[tokio::test]
+async fn whoever_of_several_leaves_lets_the_next_one_in() {
+    let (address, prefix) = (shared(), prefix());
+    let client = client(&address, &prefix).await;
+    // So few that each is watched, and so many that the whole line is.
+    for permits in [3, 20] {
+        let permit = || Claim { capacity: permits, ..claim(&format!("a {permits}")) };
+        for leaves in [0, 1, permits - 1] {
+            let mut holders: Vec<Claim> = (0..permits).map(|_| permit()).collect();
+            for holder in &holders {
+                granted(&*client.front, holder).await;
+            }
+            let next = permit();
+            queued(&*client.front, &next).await;
+            let gone = holders.remove(usize::try_from(leaves).unwrap());
+            let moved = client.front.moved(&next);
+            let leave = async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                client.front.withdraw(&gone).await.unwrap();
+            };
+            let (moved, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(5), moved), leave);
+            assert_eq!(moved.expect("it is told").unwrap(), None);
+            granted(&*client.front, &next).await;
+            for claim in holders.iter().chain([&next]) {
+                assert_eq!(client.front.withdraw(claim).await.unwrap(), Withdrawal::Withdrawn);
+            }
+        }
+    }
+    assert_eq!(left_over(&address, &prefix), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_writer_that_becomes_a_reader_keeps_its_token_and_lets_readers_in() {
     let (address, prefix) = (shared(), prefix());
     let client = client(&address, &prefix).await;
