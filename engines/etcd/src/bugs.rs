@@ -10,30 +10,52 @@ pub(crate) struct Bug {
     pub(crate) what: &'static str,
     /// Only with accounts: without, everybody may do everything anyway.
     pub(crate) accounts: bool,
+    /// The first version that had it.
+    since: Version,
     /// The first version without it in each series that had it.
     fixed: &'static [Version],
 }
 
-const BUGS: [Bug; 4] = [
+/// Of every version that can be used here.
+const EVER: Version = (0, 0, 0);
+
+const BUGS: [Bug; 6] = [
+    Bug {
+        what: "after a crash under load its members may disagree about who holds a lock (issue 13766)",
+        accounts: false,
+        since: (3, 5, 0),
+        fixed: &[(3, 5, 3)],
+    },
+    Bug {
+        what: "revisions, and with them tokens, may differ among members after a crash while one is defragmented \
+               (pull request 14730)",
+        accounts: false,
+        since: (3, 5, 0),
+        fixed: &[(3, 5, 6)],
+    },
     Bug {
         what: "a leader that stood still ends leases that are kept alive elsewhere, and with them locks (issue 15247)",
         accounts: false,
+        since: EVER,
         fixed: &[(3, 4, 31), (3, 5, 13)],
     },
     Bug {
         what: "a waiter may not be told of its turn when the history is compacted at that moment (pull request 17612)",
         accounts: false,
+        since: EVER,
         fixed: &[(3, 4, 31), (3, 5, 13)],
     },
     Bug {
         what: "revisions, and with them tokens, may go back after a crash during a compaction (pull request 17865)",
         accounts: false,
+        since: EVER,
         fixed: &[(3, 4, 32), (3, 5, 14)],
     },
     Bug {
         what: "whoever reaches it can end leases without signing in, and nested transactions pass by the rights of \
                accounts (GHSA-q8m4-xhhv-38mg, GHSA-rfx7-8w68-q57q)",
         accounts: true,
+        since: EVER,
         fixed: &[(3, 4, 42), (3, 5, 28), (3, 6, 9)],
     },
 ];
@@ -51,7 +73,7 @@ impl Bug {
     fn better_than(&self, version: Version) -> Option<Version> {
         let series = |(major, minor, _): Version| (major, minor);
         let better = self.fixed.iter().find(|fixed| series(**fixed) >= series(version))?;
-        (version < *better).then_some(*better)
+        (self.since <= version && version < *better).then_some(*better)
     }
 }
 
@@ -70,6 +92,9 @@ mod tests {
             ("3.4.23", 4, "3.4.42"),
             ("3.4.31", 2, "3.4.42"),
             ("3.4.42", 0, "3.4.42"),
+            ("3.5.2", 6, "3.5.28"),
+            ("3.5.3", 5, "3.5.28"),
+            ("3.5.6", 4, "3.5.28"),
             ("3.5.13", 2, "3.5.28"),
             ("3.5.27", 1, "3.5.28"),
             ("3.5.28", 0, "3.5.28"),

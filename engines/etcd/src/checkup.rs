@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use lockhouse_core::{Checkup, Clock, Result};
 
 use crate::bugs::bugs_of;
-use crate::error::Fault;
-use crate::link::{ALARM, MEMBERS, STATUS};
+use crate::claims::MIN_TTL;
+use crate::error::{Fault, explain};
+use crate::link::{ALARM, MEMBERS};
 use crate::ops::point;
 use crate::proto::{AlarmResponse, MemberListResponse, Nothing, StatusResponse};
-use crate::quota::from_metrics;
+use crate::roll::Asked;
 use crate::side::{PATIENCE, Side};
 
 /// A majority that takes longer than this to agree costs locks with short leases.
@@ -20,55 +20,42 @@ const SLOW: Duration = Duration::from_millis(100);
 const NEARLY_FULL: i64 = 80;
 
 impl Side {
-    /// Members, leader, versions, what is left of the quota, alarms, and how long an answer takes.
+    /// Members, leader, versions, what is left of the quota, the shortest lease, alarms, and how long an answer takes.
     pub(crate) async fn checkup(&self) -> Result<Checkup> {
         let sent = Clock::Boot.now();
         // A read that a majority has a part in, of a key under the prefix that is no lock's.
         self.range(&point(self.keys.beginning("\tcheckup")), PATIENCE).await?;
         let latency = Clock::Boot.now().since(sent);
         let list: MemberListResponse = self.ask(MEMBERS, &Nothing {}, PATIENCE).await?;
-        let hosts = self.link.address().hosts.clone();
-        let asked = hosts.iter().enumerate().map(async |(at, host)| {
-            let status: Result<StatusResponse, Fault> = self.link.ask_member(at, STATUS, Nothing {}, PATIENCE).await;
-            (host.clone(), self.with_quota(host, status).await)
-        });
-        let statuses = join_all(asked).await;
-        let mut checkup = self.versions(&statuses);
-        for (host, status) in &statuses {
+        let roll = self.call_the_roll(&list.members).await;
+        let mut checkup = self.versions(&roll);
+        for Asked { who, status } in &roll {
             checkup = match status {
-                Ok(status) => member(checkup, host, status),
+                Ok(status) => member(checkup, who, status),
                 Err(fault) if fault.is_denied() => checkup,
                 Err(fault) => checkup.advice(
-                    format!("the member {host} does not answer: {}", self.explain(fault.clone())),
-                    "see whether it runs: etcdctl endpoint health",
+                    format!("the member {who} does not answer: {}", explain(fault.clone(), "it")),
+                    "see whether it runs, and advertises the right address: etcdctl endpoint health --cluster",
                 ),
             };
         }
-        let leader = statuses.iter().find_map(|(_, status)| status.as_ref().ok()).map_or(0, |status| status.leader);
+        let leader = roll.iter().find_map(|asked| asked.status.as_ref().ok()).map_or(0, |status| status.leader);
         let name = list.members.iter().find(|member| member.id == leader && leader != 0);
         checkup = checkup
             .fact("members", members(&list))
             .fact("leader", name.map_or("none".to_owned(), |member| member.name.clone()))
             .fact("latency", format!("{latency:.1?} for a read that a majority confirms"));
         checkup = advise(checkup, &list, name.is_some(), latency);
+        checkup = self.leases(checkup, self.shortest_lease().await);
         // Only an administrator may ask.
         let alarms: Result<AlarmResponse> = self.ask(ALARM, &Nothing {}, PATIENCE).await;
         Ok(alarms.map_or_else(|_| checkup.clone(), |found| alarmed(checkup.clone(), &found)))
     }
 
-    /// What a member says of itself, with its quota, which older versions do not put into it.
-    async fn with_quota(&self, host: &str, status: Result<StatusResponse, Fault>) -> Result<StatusResponse, Fault> {
-        let mut status = status?;
-        if status.db_size_quota == 0 && !self.link.address().tls {
-            status.db_size_quota = from_metrics(host).await.unwrap_or_default();
-        }
-        Ok(status)
-    }
-
     /// The bugs of the versions that run, each once.
-    fn versions(&self, statuses: &[(String, Result<StatusResponse, Fault>)]) -> Checkup {
+    fn versions(&self, roll: &[Asked]) -> Checkup {
         let versions: BTreeSet<&str> =
-            statuses.iter().filter_map(|(_, status)| Some(status.as_ref().ok()?.version.as_str())).collect();
+            roll.iter().filter_map(|asked| Some(asked.status.as_ref().ok()?.version.as_str())).collect();
         let signs_in = self.link.address().account.is_some();
         versions.into_iter().fold(Checkup::default(), |checkup, version| {
             let (bugs, better) = bugs_of(version);
@@ -77,6 +64,20 @@ impl Side {
                 if bug.accounts && !signs_in { checkup.advice(what, change) } else { checkup.danger(what, change) }
             })
         })
+    }
+
+    fn leases(&self, checkup: Checkup, shortest: Result<Duration, Fault>) -> Checkup {
+        match shortest {
+            Ok(shortest) if shortest > MIN_TTL => checkup.fact("shortest lease", format!("{shortest:?}")).advice(
+                format!("no lease is shorter than {shortest:?}: a crashed holder's lock stays taken for so long"),
+                "set a shorter --election-timeout, of which leases are half as much again",
+            ),
+            Ok(shortest) => checkup.fact("shortest lease", format!("{shortest:?}")),
+            Err(fault) => checkup.danger(
+                format!("there is no lease to be had, and so no lock: {}", self.explain(fault)),
+                "see what the leader logs",
+            ),
+        }
     }
 }
 

@@ -11,13 +11,13 @@ use lockhouse_core::{Claim, Clock, Moment};
 
 use crate::error::Fault;
 use crate::keys;
-use crate::link::{DELETE, GRANT, KEEP_ALIVE, TIME_TO_LIVE};
+use crate::link::{DELETE, GRANT, KEEP_ALIVE, REVOKE, TIME_TO_LIVE};
 use crate::ops::header;
 use crate::proto::{
     DeleteRequest, DeleteResponse, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest,
-    LeaseKeepAliveResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse,
+    LeaseKeepAliveResponse, LeaseRevokeRequest, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, Nothing,
 };
-use crate::side::{Side, patience_for};
+use crate::side::{PATIENCE, Side, patience_for};
 
 /// Whether a lease lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,14 @@ impl Side {
         let (id, length, term) = self.grant(whole_seconds(claim.ttl), patience_for(claim.ttl)).await?;
         self.kept.confirm(id, sent, length, term);
         Ok(id)
+    }
+
+    /// The shortest lease that the cluster gives: a shorter one is made as long. For `lockhouse doctor`.
+    pub(crate) async fn shortest_lease(&self) -> Result<Duration, Fault> {
+        let (id, shortest, _) = self.grant(1, PATIENCE).await?;
+        // If that fails, it ends by itself in a moment.
+        let _: Result<Nothing, Fault> = self.link.ask(REVOKE, &LeaseRevokeRequest { id }, PATIENCE).await;
+        Ok(shortest)
     }
 
     async fn grant(&self, seconds: i64, limit: Duration) -> Result<(i64, Duration, u64), Fault> {

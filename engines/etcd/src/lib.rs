@@ -15,6 +15,7 @@ mod ops;
 mod proto;
 mod quota;
 mod renewals;
+mod roll;
 mod seats;
 mod side;
 mod stored;

@@ -62,6 +62,7 @@ pub(crate) const TXN: Method = method("/etcdserverpb.KV/Txn", false, false);
 pub(crate) const LOOK: Method = method("/etcdserverpb.KV/Txn", true, false);
 /// A second lease nobody uses ends by itself.
 pub(crate) const GRANT: Method = method("/etcdserverpb.Lease/LeaseGrant", true, false);
+pub(crate) const REVOKE: Method = method("/etcdserverpb.Lease/LeaseRevoke", true, false);
 /// A stream for each: one that is kept open would have to be opened again whenever its member fails.
 pub(crate) const KEEP_ALIVE: Method = method("/etcdserverpb.Lease/LeaseKeepAlive", true, true);
 pub(crate) const TIME_TO_LIVE: Method = method("/etcdserverpb.Lease/LeaseTimeToLive", true, false);

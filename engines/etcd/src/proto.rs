@@ -178,6 +178,12 @@ pub(crate) struct LeaseGrantResponse {
 }
 
 #[derive(Clone, PartialEq, Message)]
+pub(crate) struct LeaseRevokeRequest {
+    #[prost(int64, tag = "1")]
+    pub(crate) id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub(crate) struct LeaseKeepAliveRequest {
     #[prost(int64, tag = "1")]
     pub(crate) id: i64,
@@ -270,6 +276,8 @@ pub(crate) struct Member {
     pub(crate) id: u64,
     #[prost(string, tag = "2")]
     pub(crate) name: String,
+    #[prost(string, repeated, tag = "4")]
+    pub(crate) client_urls: Vec<String>,
     #[prost(bool, tag = "5")]
     pub(crate) is_learner: bool,
 }

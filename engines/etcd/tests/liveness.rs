@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use lockhouse_core::{Claim, Locks, Patience, Renewal, Severity, Standing, Withdrawal};
 use lockhouse_etcd::Etcd;
 use lockhouse_testkit::claim;
-use servers::{Cluster, client, left_over, prefix, shared};
+use servers::{Cluster, client, etcdctl, left_over, prefix, shared};
 use tokio::task::JoinSet;
 
 /// All messages that a member has received from its clients, or sent to them, as it counts them itself.
@@ -150,6 +150,21 @@ async fn doctor_hears_of_members_and_of_old_versions() {
     let (danger, advice) = (Severity::Danger, Severity::Advice);
     let known = [danger, danger, danger, advice].map(|severity| (severity, "upgrade to 3.4.42 or newer"));
     assert!(bugs == known || !fact("member ").contains("3.4.23"), "{checkup:?}");
+}
+
+#[tokio::test]
+async fn doctor_says_what_the_shortest_lease_is_and_when_it_is_long() {
+    for (settings, shortest, long) in [(&[][..], "2s", false), (&[("election-timeout", "3000")][..], "5s", true)] {
+        let cluster = Cluster::start_with(1, None, settings);
+        let client = client(&cluster.address(), "").await;
+        let checkup = client.front.checkup().await.unwrap();
+        let told = checkup.facts.iter().find(|fact| fact.what == "shortest lease").map(|fact| fact.value.as_str());
+        assert_eq!(told, Some(shortest), "{checkup:?}");
+        let advised = checkup.findings.iter().any(|found| found.what.contains("no lease is shorter than"));
+        assert_eq!(advised, long, "{checkup:?}");
+        let left = etcdctl(&cluster.address(), &["lease", "list"]);
+        assert_eq!(String::from_utf8_lossy(&left.stdout).trim(), "found 0 leases");
+    }
 }
 
 #[tokio::test]

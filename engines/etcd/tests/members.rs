@@ -1,4 +1,5 @@
-//! What the suite does not ask of an ensemble: a follower that is killed, and a majority that comes back.
+//! What the suite does not ask of an ensemble: a follower that is killed, a majority that comes back, and what the
+//! doctor says of it.
 
 mod servers;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 use lockhouse_core::{Locks, Loss};
 use lockhouse_etcd::Etcd;
 use rustix::process::Signal;
-use servers::Cluster;
+use servers::{Cluster, client};
 
 const TTL: Duration = Duration::from_secs(6);
 
@@ -55,4 +56,32 @@ async fn a_majority_that_comes_back_serves_who_waited() {
     let next = tokio::time::timeout(TTL * 4, b.mutex("a").ttl(TTL).lock()).await.expect("in time").unwrap();
     assert!(next.token() > token);
     next.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn doctor_names_the_members_the_leader_and_who_does_not_answer() {
+    let cluster = Cluster::start(3);
+    let [all, first, last] = [&cluster.members[..], &cluster.members[..1], &cluster.members[2..]]
+        .map(|members| members.iter().map(|member| format!("127.0.0.1:{}", member.port)).collect::<Vec<_>>());
+    // Whether the address names all members or one of them.
+    for (hosts, killed) in [(&all, None), (&first, None), (&all, Some(2)), (&first, Some(2)), (&last, Some(0))] {
+        cluster.restore();
+        if let Some(killed) = killed {
+            cluster.members[killed].program.kill();
+        }
+        let leader = cluster.leader();
+        let front = client(&format!("//{}", hosts.join(",")), "").await.front;
+        let checkup = front.checkup().await.unwrap();
+        let fact = |what: &str| checkup.facts.iter().find(|fact| fact.what == what).map(|fact| fact.value.as_str());
+        assert_eq!(fact("members").map(|value| &value[..2]), Some("3:"), "{checkup:?}");
+        assert_eq!(fact("leader"), Some(format!("e{leader}").as_str()), "{checkup:?}");
+        for (at, host) in all.iter().enumerate() {
+            let role = fact(&format!("member e{at} at {host}")).and_then(|said| said.split(", ").nth(1));
+            let expected = if at == leader { "leader" } else { "follower" };
+            assert_eq!(role, (killed != Some(at)).then_some(expected), "e{at}: {checkup:?}");
+            let silent = format!("the member e{at} at {host} does not answer: ");
+            let told = checkup.findings.iter().filter(|found| found.what.starts_with(&silent)).count();
+            assert_eq!(told, usize::from(killed == Some(at)), "e{at}: {checkup:?}");
+        }
+    }
 }
