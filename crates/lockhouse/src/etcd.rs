@@ -15,3 +15,29 @@ pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
     let authority = authority::of(url, "etcds")?;
     Ok(Arc::new(if url.scheme() == "etcds" { etcd.tls(authority.as_deref()) } else { etcd }))
 }
+
+#[cfg(test)]
+mod tests {
+    use lockhouse_core::Kind;
+
+    use super::*;
+
+    #[test]
+    fn mistakes_are_told_with_what_to_write() {
+        let read = |url: &str| connector(&EngineUrl::parse(url).unwrap());
+        assert!(read("etcd://alice:s3cret@h1:2379,h2,h3?prefix=").is_ok());
+        assert!(read("etcds://h1").is_ok());
+        let authority = tempfile::NamedTempFile::new().unwrap();
+        assert!(read(&format!("etcds://h1?ca={}", authority.path().display())).is_ok());
+        for (url, what) in [
+            ("etcd://h?colour=red", "it has prefix, ca"),
+            ("etcds://h?ca=/no/such/file", "cannot be read"),
+            ("etcd://h?ca=/no/such/file", "write etcds://"),
+            ("etcd://alice:s3cret@h:port", "not a port"),
+        ] {
+            let error = read(url).unwrap_err();
+            assert_eq!(error.kind(), Kind::Invalid);
+            assert!(error.to_string().contains(what) && !error.to_string().contains("s3cret"), "{error}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ mod servers;
 
 use std::time::Duration;
 
-use lockhouse_core::{Connector, Error, Kind, Locks, Side};
+use lockhouse_core::{Connector, Error, Kind, Locks, Release, Side};
 use lockhouse_etcd::Etcd;
 use lockhouse_testkit::Authority;
 use servers::{Cluster, etcdctl};
@@ -16,6 +16,22 @@ async fn refused(etcd: Etcd) -> Error {
         Err(error) => return error,
     };
     locks.mutex("a").try_lock().await.expect_err("it is refused")
+}
+
+/// A lock is held past its lease, and handed over to who waits for it.
+async fn works(locks: &Locks) {
+    // So short a lease that it is renewed, and nobody looks before the watch tells.
+    let ttl = Duration::from_secs(2);
+    let guard = locks.mutex("a").ttl(ttl).lock().await.unwrap();
+    assert!(locks.mutex("a").try_lock().await.unwrap().is_none());
+    let mutex = locks.mutex("a").ttl(ttl);
+    let waiter = mutex.lock();
+    tokio::pin!(waiter);
+    assert!(tokio::time::timeout(ttl * 2, &mut waiter).await.is_err(), "it is held");
+    guard.check().expect("it is renewed");
+    assert_eq!(guard.release().await.unwrap(), Release::Freed);
+    let next = tokio::time::timeout(Duration::from_secs(10), waiter).await.expect("its turn").unwrap();
+    assert_eq!(next.release().await.unwrap(), Release::Freed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,15 +61,7 @@ async fn an_account_with_rights_on_the_prefix_is_enough_and_nothing_less() {
     assert_eq!(refused(alice().prefix("elsewhere/").unwrap()).await.kind(), Kind::Denied);
 
     let locks = Locks::new(alice()).await.unwrap();
-    let ttl = Duration::from_secs(2);
-    let guard = locks.mutex("a").ttl(ttl).lock().await.unwrap();
-    let mutex = locks.mutex("a").ttl(ttl);
-    let waiter = mutex.lock();
-    tokio::pin!(waiter);
-    assert!(tokio::time::timeout(ttl * 2, &mut waiter).await.is_err(), "it is held");
-    guard.check().expect("it is renewed");
-    guard.release().await.unwrap();
-    tokio::time::timeout(Duration::from_secs(10), waiter).await.expect("its turn").unwrap().release().await.unwrap();
+    works(&locks).await;
     locks.cell("a").write("b").await.unwrap();
     let engine = alice().connect(Side::Front).await.unwrap();
     assert!(!engine.checkup().await.unwrap().facts.is_empty());
@@ -74,9 +82,7 @@ async fn locks_work_through_tls_and_not_with_another_authority() {
     let cluster = Cluster::start_secured(&key, &certificate, &ca);
     let [pem, another] = [ca, another.path("ca.crt")].map(|file| std::fs::read(file).unwrap());
     let locks = Locks::new(Etcd::at(&cluster.address()).unwrap().tls(Some(&pem))).await.unwrap();
-    let guard = locks.mutex("a").lock().await.unwrap();
-    assert!(locks.mutex("a").try_lock().await.unwrap().is_none());
-    guard.release().await.unwrap();
+    works(&locks).await;
     let etcd = || Etcd::at(&cluster.address()).unwrap();
     for stranger in [etcd().tls(None), etcd().tls(Some(&another)), etcd()] {
         let error = refused(stranger).await;
