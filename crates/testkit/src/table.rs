@@ -260,11 +260,11 @@ macro_rules! every_case {
                 a_server_that_stands_still_costs_the_lock_in_time [Server]
                     "paused: loss told in time, and it works again afterwards";
                 an_election_shorter_than_a_lease_loses_nothing [Server, Members]
-                    "leader killed or paused with an election shorter than TTL: no false loss";
+                    "leader killed or paused with an election shorter than TTL: renewed, and no false loss";
                 tokens_grow_across_the_loss_of_members [TokensSurviveMembers, Server, Members]
                     "the token grows across the loss of members";
                 without_a_majority_nobody_gets_in_and_the_holder_is_told [Server, Members]
-                    "quorum lost: acquire errors, holder told before TTL";
+                    "quorum lost: acquire errors, holder told before TTL; and back";
             }
             connection {
                 every_cut_is_an_error_and_says_rightly_whether_it_happened [Excludes]

@@ -1,11 +1,16 @@
 //! The server fails, or somebody tampers with it.
 
-use lockhouse_core::{Kind, Locks, Loss};
+use std::time::Duration;
+
+use lockhouse_core::{Clock, Guard, Kind, Locks, Loss, Release};
 
 use crate::eventually::eventually;
 use crate::stage::{BUSY_MACHINE, LONG, Stage};
 use crate::subject::{OwnServer, Shared};
 use crate::task::spawn;
+
+/// Longer than any election, and than a leader is made to stand still: etcd before 3.4.31 would then end the lease.
+const ELECTION: Duration = Duration::from_secs(20);
 
 async fn own(stage: &Stage) -> (Stage, OwnServer) {
     let own = stage.subject().own_server().await.expect("needed");
@@ -102,23 +107,49 @@ pub(crate) async fn an_election_shorter_than_a_lease_loses_nothing(stage: Stage)
     let (stage, own) = own(&stage).await;
     let members = own.members.as_ref().expect("needed");
     for pause in [false, true] {
-        let locks = stage.client().await;
-        // Longer than any election.
-        let guard = stage.mutex(&locks, "x").ttl(LONG).lock().await.unwrap();
+        let (a, b) = (stage.client().await, stage.client().await);
+        let guard = stage.mutex(&a, "x").ttl(ELECTION).lock().await.unwrap();
+        let lease = guard.valid_for();
         if pause {
             members.pause_leader().await;
         } else {
             members.stop_leader().await;
         }
-        eventually(LONG, "the members have a leader again", async || {
-            stage.mutex(&locks, "y").ttl(LONG).try_lock().await.is_ok_and(|guard| guard.is_some())
-        })
-        .await;
-        guard.check().expect("no false loss");
+        is_kept(&stage, &guard, lease, &b).await;
         members.restore().await;
-        guard.check().expect("no false loss");
-        guard.release().await.unwrap();
+        is_kept(&stage, &guard, lease, &b).await;
+        let token = guard.token();
+        assert_eq!(guard.release().await.unwrap(), Release::Freed);
+        let next = tokio::time::timeout(LONG, stage.mutex(&b, "x").ttl(ELECTION).lock()).await;
+        let next = next.expect("it is free").unwrap();
+        assert!(next.token() > token);
+        assert_eq!(next.release().await.unwrap(), Release::Freed);
     }
+}
+
+/// The lock is renewed by a request that is sent from now on, and nobody else gets in.
+async fn is_kept(stage: &Stage, guard: &Guard, lease: Duration, other: &Locks) {
+    let since = Clock::Boot.now();
+    eventually(LONG, "the lock is renewed", async || {
+        guard.check().expect("no false loss");
+        Clock::Boot.now() + guard.valid_for() >= since + lease
+    })
+    .await;
+    eventually(LONG, "somebody else gets an answer", async || {
+        match stage.mutex(other, "x").ttl(ELECTION).try_lock().await {
+            Ok(second) => {
+                assert!(second.is_none(), "two hold the lock");
+                true
+            }
+            // A member that fails may take a request of this client's with it.
+            Err(error) => {
+                assert!(error.is_transient(), "{error}");
+                false
+            }
+        }
+    })
+    .await;
+    guard.check().expect("no false loss");
 }
 
 pub(crate) async fn tokens_grow_across_the_loss_of_members(stage: Stage) {
@@ -145,10 +176,28 @@ pub(crate) async fn without_a_majority_nobody_gets_in_and_the_holder_is_told(sta
     let (stage, own) = own(&stage).await;
     let members = own.members.as_ref().expect("needed");
     let (a, b) = (stage.client().await, stage.client().await);
-    let guard = stage.mutex(&a, "x").lock().await.unwrap();
+    // What a holder takes off for clocks that differ is more than a busy machine takes to wake its keeper.
+    let ttl = stage.ttl() * 3;
+    let guard = stage.mutex(&a, "x").ttl(ttl).lock().await.unwrap();
     members.stop_majority().await;
-    tokio::time::timeout(stage.ttl() + BUSY_MACHINE, guard.lost()).await.expect("told before its lease is over");
-    let other = tokio::time::timeout(LONG, stage.mutex(&b, "y").try_lock()).await.expect("in bounded time");
-    other.expect_err("nobody can promise anything");
+    tokio::time::timeout(ttl, guard.lost()).await.expect("told before its lease is over");
+    assert_eq!(guard.check().unwrap_err().kind(), Kind::Lost);
+    for name in ["x", "y"] {
+        let other = tokio::time::timeout(LONG, stage.mutex(&b, name).try_lock()).await.expect("in bounded time");
+        other.expect_err("nobody can promise anything");
+    }
     members.restore().await;
+    drop(guard);
+    for locks in [&a, &b] {
+        eventually(LONG * 2, "the lock can be had again", async || {
+            match stage.mutex(locks, "x").ttl(ttl).lock().await {
+                Ok(guard) => guard.release().await.unwrap() == Release::Freed,
+                Err(error) => {
+                    assert!(error.is_transient(), "{error}");
+                    false
+                }
+            }
+        })
+        .await;
+    }
 }
