@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::stage::LONG;
-use crate::taker::{MARK, URL_VARIABLE};
+use crate::taker::{MARK, RETURN, URL_VARIABLE};
 
 /// A separate process that takes locks when it is told to. Killed when it is dropped.
 #[derive(Debug)]
@@ -90,6 +90,14 @@ impl Taker {
         let ended = tokio::time::timeout(Duration::from_secs(10), child.wait()).await;
         ended.expect("a taker ends when nobody talks to it").expect("it can be waited for");
         drop(answers);
+    }
+
+    /// Lets it close its client and return, and waits until it has.
+    pub async fn finish(mut self) {
+        self.tell(&[RETURN]).await;
+        let ended = tokio::time::timeout(LONG, self.child.wait()).await;
+        let status = ended.expect("a taker returns when it is told to").expect("it can be waited for");
+        assert!(status.success(), "a taker could not close its client: {status}");
     }
 
     fn signal(&self, signal: Signal) {

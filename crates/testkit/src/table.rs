@@ -223,6 +223,8 @@ macro_rules! every_case {
                     "kill -9: the next holder is in within TTL + 1 s; renewal dies with the process";
                 a_killed_holders_lock_is_free_at_once [Processes, CrashFreesAtOnce]
                     "kill -9: sooner where promised";
+                a_holder_that_returns_hands_over_at_once [Processes, Wakes]
+                    "a clean exit hands over at once";
                 a_killed_waiter_blocks_nobody [Processes]
                     "kill -9 of a waiter";
                 a_holder_that_stood_still_finds_out_at_its_first_look [Processes, Cells]

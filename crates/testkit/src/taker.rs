@@ -12,11 +12,14 @@ use lockhouse_core::{Error, Guard, Locks, Result, WriteGuard, Written};
 use tokio::sync::mpsc;
 
 use crate::conformance::block_on;
+use crate::stage::LONG;
 
 /// Set for a process that is a taker: the URL of the engine.
 pub(crate) const URL_VARIABLE: &str = "LOCKHOUSE_TAKER_URL";
 /// Precedes every answer: the test harness writes to the same stream.
 pub(crate) const MARK: &str = "taker> ";
+/// Tells it to end as a program does that returns from its main function, and has closed its client.
+pub(crate) const RETURN: &str = "return";
 
 /// The entry of a separate process. Does nothing unless the suite started this process as a taker.
 ///
@@ -25,7 +28,7 @@ pub(crate) const MARK: &str = "taker> ";
 pub fn serve(connect: impl Fn(String) -> Pin<Box<dyn Future<Output = Locks>>>) {
     #[expect(clippy::disallowed_methods, reason = "the only word that the suite can give to a process of the harness")]
     let Ok(url) = std::env::var(URL_VARIABLE) else { return };
-    block_on(async {
+    let returns = block_on(async {
         let (tell, mut commands) = mpsc::unbounded_channel();
         // A thread, since nothing else can read the standard input without blocking the end of the runtime.
         std::thread::spawn(move || {
@@ -38,14 +41,21 @@ pub fn serve(connect: impl Fn(String) -> Pin<Box<dyn Future<Output = Locks>>>) {
         let mut taker = Held { locks: connect(url).await, guards: HashMap::new() };
         answer("ready");
         while let Some(command) = commands.recv().await {
+            if command == RETURN {
+                taker.locks.close(LONG).await.expect("everything can be given back");
+                return true;
+            }
             match taker.obey(&command).await {
                 Ok(said) => answer(&said),
                 Err(error) => answer(&format!("error {:?} {error}", error.kind())),
             }
         }
+        false
     });
-    // The suite has closed our standard input: whatever is held goes with the process.
-    std::process::exit(0);
+    if !returns {
+        // The suite has closed our standard input: whatever is held goes with the process.
+        std::process::exit(0);
+    }
 }
 
 fn answer(said: &str) {

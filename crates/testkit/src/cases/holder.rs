@@ -37,6 +37,21 @@ pub(crate) async fn a_killed_holders_lock_is_free_at_once(stage: Stage) {
     drop(next.expect("the crash is noticed").unwrap());
 }
 
+pub(crate) async fn a_holder_that_returns_hands_over_at_once(stage: Stage) {
+    // So long a lease that it cannot be what ends the hold.
+    let (name, ttl) = (stage.name("x"), (LONG * 2).as_millis().to_string());
+    let locks = stage.client().await;
+    let mut taker = stage.taker().await;
+    let token = taker.take(&["lock", &name, &ttl]).await;
+    let mutex = stage.enduring(&locks, "x");
+    let next = spawn(async move { mutex.lock().await });
+    stage.until_waiting(&locks, "x", 1).await;
+    // A second, and one for the machine.
+    let (next, ()) = tokio::join!(tokio::time::timeout(BUSY_MACHINE * 2, next), taker.finish());
+    let next = next.expect("at once").unwrap().unwrap();
+    assert!(next.token() > token);
+}
+
 pub(crate) async fn a_killed_waiter_blocks_nobody(stage: Stage) {
     let (name, ttl) = (stage.name("x"), stage.ttl().as_millis().to_string());
     let locks = stage.client().await;
