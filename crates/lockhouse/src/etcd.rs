@@ -9,11 +9,15 @@ use crate::authority;
 use crate::url::EngineUrl;
 
 pub(crate) fn connector(url: &EngineUrl) -> Result<Arc<dyn Connector>> {
-    url.only(&["prefix", "ca"])?;
+    url.only(&["prefix", "ca", "cert", "key"])?;
     let etcd = Etcd::at(url.rest())?;
     let etcd = url.option("prefix").map_or(Ok(etcd.clone()), |prefix| etcd.prefix(prefix))?;
     let authority = authority::of(url, "etcds")?;
-    Ok(Arc::new(if url.scheme() == "etcds" { etcd.tls(authority.as_deref()) } else { etcd }))
+    let etcd = if url.scheme() == "etcds" { etcd.tls(authority.as_deref()) } else { etcd };
+    Ok(Arc::new(match authority::identity(url)? {
+        Some((certificate, key)) => etcd.identity(&certificate, &key),
+        None => etcd,
+    }))
 }
 
 #[cfg(test)]
@@ -28,11 +32,14 @@ mod tests {
         assert!(read("etcd://alice:s3cret@h1:2379,h2,h3?prefix=").is_ok());
         assert!(read("etcds://h1").is_ok());
         let authority = tempfile::NamedTempFile::new().unwrap();
-        assert!(read(&format!("etcds://h1?ca={}", authority.path().display())).is_ok());
+        let file = authority.path().display();
+        assert!(read(&format!("etcds://h1?ca={file}&cert={file}&key={file}")).is_ok());
+        assert!(read(&format!("etcds://h1?cert={file}")).is_err_and(|error| error.to_string().contains("its key")));
         for (url, what) in [
-            ("etcd://h?colour=red", "it has prefix, ca"),
+            ("etcd://h?colour=red", "it has prefix, ca, cert, key"),
             ("etcds://h?ca=/no/such/file", "cannot be read"),
             ("etcd://h?ca=/no/such/file", "write etcds://"),
+            ("etcd://h?cert=/no/such/file", "write etcds://"),
             ("etcd://alice:s3cret@h:port", "not a port"),
         ] {
             let error = read(url).unwrap_err();

@@ -17,6 +17,8 @@ pub(crate) struct Address {
     pub(crate) tls: bool,
     /// The certificates in PEM form that members' certificates must come from; the system's where none are given.
     pub(crate) authority: Option<Vec<u8>>,
+    /// Our own certificate and its key in PEM form, where the members ask for one.
+    pub(crate) identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Address {
@@ -35,7 +37,7 @@ impl Address {
             (user.to_owned(), password.to_owned())
         });
         let hosts = hosts.split(',').map(host).collect::<Result<_>>()?;
-        Ok(Self { hosts, account, tls: false, authority: None })
+        Ok(Self { hosts, account, tls: false, authority: None, identity: None })
     }
 
     /// What a member is called in the protocol.
@@ -70,7 +72,7 @@ impl fmt::Display for Address {
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the account.
+        // Without the account, and without the key.
         fmt::Display::fmt(self, f)
     }
 }

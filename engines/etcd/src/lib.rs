@@ -78,6 +78,14 @@ impl Etcd {
         self
     }
 
+    /// Shows the members this certificate, whose key we have, both in PEM form: for members that ask for one
+    /// (`--client-cert-auth`). It is for TLS alone.
+    #[must_use]
+    pub fn identity(mut self, certificate: &[u8], key: &[u8]) -> Self {
+        self.address.identity = Some((certificate.to_vec(), key.to_vec()));
+        self
+    }
+
     /// What a cluster of so many voting members promises.
     #[must_use]
     pub fn guarantees(voters: usize) -> Guarantees {

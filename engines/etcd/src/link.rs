@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Streaming};
 use tonic_prost::ProstCodec;
 
@@ -277,6 +277,10 @@ fn endpoint(address: &Address, host: &str) -> Result<Endpoint, Fault> {
     let tls = match &address.authority {
         Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
         None => ClientTlsConfig::new().with_native_roots(),
+    };
+    let tls = match &address.identity {
+        Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
+        None => tls,
     };
     endpoint.tls_config(tls).map_err(invalid)
 }

@@ -18,6 +18,11 @@ async fn refused(etcd: Etcd) -> Error {
     locks.mutex("a").try_lock().await.expect_err("it is refused")
 }
 
+/// What is in a file of an authority's.
+fn read(authority: &Authority, file: &str) -> Vec<u8> {
+    std::fs::read(authority.path(file)).unwrap()
+}
+
 /// A lock is held past its lease, and handed over to who waits for it.
 async fn works(locks: &Locks) {
     // So short a lease that it is renewed, and nobody looks before the watch tells.
@@ -78,13 +83,27 @@ async fn an_account_where_there_are_none_is_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_work_through_tls_and_not_with_another_authority() {
     let [authority, another] = [Authority::new(), Authority::new()];
-    let [key, certificate, ca] = ["server.key", "server.crt", "ca.crt"].map(|file| authority.path(file));
-    let cluster = Cluster::start_secured(&key, &certificate, &ca);
-    let [pem, another] = [ca, another.path("ca.crt")].map(|file| std::fs::read(file).unwrap());
+    let cluster = Cluster::start_secured(&authority, &[]);
+    let [pem, another] = [&authority, &another].map(|authority| read(authority, "ca.crt"));
     let locks = Locks::new(Etcd::at(&cluster.address()).unwrap().tls(Some(&pem))).await.unwrap();
     works(&locks).await;
     let etcd = || Etcd::at(&cluster.address()).unwrap();
     for stranger in [etcd().tls(None), etcd().tls(Some(&another)), etcd()] {
+        let error = refused(stranger).await;
+        assert!(matches!(error.kind(), Kind::Unreachable | Kind::TimedOut), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_that_ask_for_a_certificate_let_in_who_has_one() {
+    let [authority, another] = [Authority::new(), Authority::new()];
+    let settings = [("client-cert-auth", "true"), ("trusted-ca-file", &authority.path("ca.crt"))];
+    let cluster = Cluster::start_secured(&authority, &settings);
+    let etcd = || Etcd::at(&cluster.address()).unwrap().tls(Some(&read(&authority, "ca.crt")));
+    let with = |from: &Authority| etcd().identity(&read(from, "client.crt"), &read(from, "client.key"));
+    let locks = Locks::new(with(&authority)).await.unwrap();
+    assert_eq!(locks.mutex("a").lock().await.unwrap().release().await.unwrap(), Release::Freed);
+    for stranger in [etcd(), with(&another)] {
         let error = refused(stranger).await;
         assert!(matches!(error.kind(), Kind::Unreachable | Kind::TimedOut), "{error}");
     }

@@ -6,15 +6,15 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use lockhouse_etcd::Etcd;
-use lockhouse_testkit::{Program, Sides, bound, free_port};
+use lockhouse_testkit::{Authority, Program, Sides, bound, free_port};
 use tempfile::TempDir;
 
 /// One member. Ended when it is dropped, and at the latest when the test process ends.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) port: u16,
-    /// With TLS: what its certificate comes from.
-    authority: Option<String>,
+    /// With TLS: what etcdctl must be told.
+    access: Vec<String>,
     pub(crate) program: Program,
 }
 
@@ -48,17 +48,20 @@ impl Cluster {
         Self::start_with(members, None, &[])
     }
 
-    /// One member that is spoken to through TLS, with this key, certificate, and authority of it.
-    pub(crate) fn start_secured(key: &str, certificate: &str, authority: &str) -> Self {
-        Self::start_with(1, Some(authority), &[("key-file", key), ("cert-file", certificate)])
+    /// One member that is spoken to through TLS, and with these settings.
+    pub(crate) fn start_secured(authority: &Authority, settings: Settings<'_>) -> Self {
+        let [key, certificate] = ["server.key", "server.crt"].map(|file| authority.path(file));
+        let secured = [("key-file", key.as_str()), ("cert-file", certificate.as_str())];
+        Self::start_with(1, Some(authority), &[&secured, settings].concat())
     }
 
-    pub(crate) fn start_with(members: usize, authority: Option<&str>, settings: Settings<'_>) -> Self {
+    pub(crate) fn start_with(members: usize, authority: Option<&Authority>, settings: Settings<'_>) -> Self {
         let folder = TempDir::with_prefix_in("etcd-", env!("CARGO_TARGET_TMPDIR")).unwrap();
         let ports: Vec<(u16, u16)> = (0..members).map(|_| (free_port(), free_port())).collect();
         let peers = ports.iter().enumerate().map(|(at, (_, peer))| format!("e{at}=http://127.0.0.1:{peer}"));
         let peers = peers.collect::<Vec<_>>().join(",");
         let scheme = if authority.is_some() { "https" } else { "http" };
+        let access = authority.map(access).unwrap_or_default();
         let start = |(at, (port, peer)): (usize, &(u16, u16))| {
             let data = folder.path().join(format!("e{at}"));
             let mut arguments =
@@ -69,7 +72,7 @@ impl Cluster {
                 command.args(&arguments);
                 command
             });
-            Member { port: *port, authority: authority.map(str::to_owned), program }
+            Member { port: *port, access: access.clone(), program }
         };
         let cluster = Self { members: ports.iter().enumerate().map(start).collect(), _folder: folder };
         let up = cluster.members.iter().all(Member::answers);
@@ -123,9 +126,15 @@ impl Member {
     fn answers(&self) -> bool {
         let address = format!("//127.0.0.1:{}", self.port);
         let mut words = vec!["--command-timeout=1s", "get", "a"];
-        words.extend(self.authority.iter().flat_map(|file| ["--cacert", file]));
+        words.extend(self.access.iter().map(String::as_str));
         self.program.answers(STARTING, || etcdctl(&address, &words).status.success())
     }
+}
+
+/// What etcdctl must be told to speak TLS.
+fn access(authority: &Authority) -> Vec<String> {
+    let options = [("cacert", "ca.crt"), ("cert", "client.crt"), ("key", "client.key")];
+    options.map(|(option, file)| format!("--{option}={}", authority.path(file))).to_vec()
 }
 
 /// Where a member is, and who the others are.
