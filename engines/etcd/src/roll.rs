@@ -40,7 +40,7 @@ impl Side {
         // Who may not ask does not learn who it was that refused.
         let refused = roll.iter().any(|asked| asked.status.as_ref().is_err_and(Fault::is_denied));
         let others = members.iter().filter(|member| !refused && !heard.contains(&member.id));
-        let others = others.filter_map(host).filter(|host| !address.hosts.contains(host));
+        let others = others.filter_map(|member| host(address, member)).filter(|host| !address.hosts.contains(host));
         let others = Address { hosts: others.collect(), ..address.clone() };
         if let Ok(link) = Link::new(others) {
             roll.extend(ask_each(&link, members).await);
@@ -55,7 +55,7 @@ async fn ask_each(link: &Link, members: &[Member]) -> Vec<Asked> {
         // Who answers says who it is; who does not is known by where it should be.
         let is_it = |member: &&Member| match asked.id() {
             Some(id) => member.id == id,
-            None => host(member).as_ref() == Some(there),
+            None => host(link.address(), member).as_ref() == Some(there),
         };
         if let Some(member) = members.iter().find(is_it) {
             asked.who = format!("{} at {there}", member.name);
@@ -74,8 +74,8 @@ async fn ask(link: &Link, at: usize, host: &str) -> Result<StatusResponse, Fault
     Ok(status)
 }
 
-/// Where a member wants to be spoken to. One that was never started has not said so.
-fn host(member: &Member) -> Option<String> {
-    let (_, host) = member.client_urls.first()?.split_once("://")?;
+/// Where a member wants to be spoken to, with TLS or without as we do. One that was never started has not said so.
+fn host(address: &Address, member: &Member) -> Option<String> {
+    let host = member.client_urls.iter().find_map(|url| url.strip_prefix(&address.uri("")))?;
     Address::parse(host).ok()?.hosts.pop()
 }

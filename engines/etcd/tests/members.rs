@@ -8,7 +8,7 @@ use std::time::Duration;
 use lockhouse_core::{Locks, Loss};
 use lockhouse_etcd::Etcd;
 use rustix::process::Signal;
-use servers::{Cluster, client};
+use servers::Cluster;
 
 const TTL: Duration = Duration::from_secs(6);
 
@@ -61,27 +61,37 @@ async fn a_majority_that_comes_back_serves_who_waited() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn doctor_names_the_members_the_leader_and_who_does_not_answer() {
     let cluster = Cluster::start(3);
-    let [all, first, last] = [&cluster.members[..], &cluster.members[..1], &cluster.members[2..]]
-        .map(|members| members.iter().map(|member| format!("127.0.0.1:{}", member.port)).collect::<Vec<_>>());
-    // Whether the address names all members or one of them.
-    for (hosts, killed) in [(&all, None), (&first, None), (&all, Some(2)), (&first, Some(2)), (&last, Some(0))] {
+    let host = |at: usize| format!("127.0.0.1:{}", cluster.members[at].port);
+    // Whether the address names all members or one of them. Who stood still may call an election when it goes on, and so
+    // comes last.
+    let (kill, pause) = (Some(Signal::KILL), Some(Signal::STOP));
+    for (named, fault) in [(3, None), (1, None), (3, kill), (1, kill), (3, pause)] {
         cluster.restore();
-        if let Some(killed) = killed {
-            cluster.members[killed].program.kill();
-        }
         let leader = cluster.leader();
-        let front = client(&format!("//{}", hosts.join(",")), "").await.front;
-        let checkup = front.checkup().await.unwrap();
+        let silent = fault.map(|signal| {
+            let follower = (leader + 1) % 3;
+            let program = &cluster.members[follower].program;
+            if signal == Signal::KILL {
+                program.kill()
+            } else {
+                program.signal(signal)
+            };
+            follower
+        });
+        let address = if named == 1 { format!("//{}", host(leader)) } else { cluster.address() };
+        let locks = Locks::new(Etcd::at(&address).unwrap()).await.unwrap();
+        let checkup = locks.checkup().await.unwrap();
         let fact = |what: &str| checkup.facts.iter().find(|fact| fact.what == what).map(|fact| fact.value.as_str());
         assert_eq!(fact("members").map(|value| &value[..2]), Some("3:"), "{checkup:?}");
         assert_eq!(fact("leader"), Some(format!("e{leader}").as_str()), "{checkup:?}");
-        for (at, host) in all.iter().enumerate() {
-            let role = fact(&format!("member e{at} at {host}")).and_then(|said| said.split(", ").nth(1));
+        for at in 0..3 {
+            let who = format!("member e{at} at {}", host(at));
+            let role = fact(&who).and_then(|said| said.split(", ").nth(1));
             let expected = if at == leader { "leader" } else { "follower" };
-            assert_eq!(role, (killed != Some(at)).then_some(expected), "e{at}: {checkup:?}");
-            let silent = format!("the member e{at} at {host} does not answer: ");
-            let told = checkup.findings.iter().filter(|found| found.what.starts_with(&silent)).count();
-            assert_eq!(told, usize::from(killed == Some(at)), "e{at}: {checkup:?}");
+            assert_eq!(role, (silent != Some(at)).then_some(expected), "e{at}: {checkup:?}");
+            let told = format!("the {who} does not answer: ");
+            let told = checkup.findings.iter().filter(|found| found.what.starts_with(&told)).count();
+            assert_eq!(told, usize::from(silent == Some(at)), "e{at}: {checkup:?}");
         }
     }
 }
