@@ -39,7 +39,7 @@ fn doctor_prints_what_somebody_else_has_to_create_in_postgresql() {
         &format!("{database}?create=no"),
         "postgres://127.0.0.1:1/x?create=no",
         "the tables public.lockhouse_… are not there",
-        "CREATE TABLE public.lockhouse_claims",
+        "CREATE TABLE IF NOT EXISTS public.lockhouse_claims",
         |statements| {
             let mut psql = Command::new("psql");
             psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", &database]).stdin(statements);

@@ -113,7 +113,7 @@ mod tests {
             super::statements(&url).unwrap()
         };
         assert_eq!(statements("hold=session"), None);
-        assert!(statements("create=no&table=app.jobs").unwrap().contains("CREATE TABLE app.jobs_claims"));
+        assert!(statements("create=no&table=app.jobs").unwrap().contains("CREATE TABLE IF NOT EXISTS app.jobs_claims"));
     }
 
     #[test]

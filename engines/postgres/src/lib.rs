@@ -56,7 +56,7 @@ const WAITING: usize = 1;
 /// use lockhouse_postgres::Postgres;
 ///
 /// let postgres = Postgres::at("//alice:secret@127.0.0.1:5432/shop")?.table("app.locks")?.create(false);
-/// assert!(postgres.ddl().contains("CREATE TABLE app.locks_claims"));
+/// assert!(postgres.ddl().contains("CREATE TABLE IF NOT EXISTS app.locks_claims"));
 /// # Ok::<(), lockhouse_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -153,7 +153,8 @@ impl Postgres {
         self
     }
 
-    /// The statements that create everything, for a database in which the program itself may not.
+    /// The statements that create everything, for a database in which the program itself may not. What is there already
+    /// is left as it is, and tables of an older version are changed.
     #[must_use]
     pub fn ddl(&self) -> String {
         schema::ddl(&self.tables)

@@ -43,9 +43,11 @@ const WAITS_BRIEFLY: &str = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_
 /// thing fail in PostgreSQL, also with `IF NOT EXISTS`. The number spells "lckhouse".
 const CREATING: i64 = 0x6c63_6b68_6f75_7365;
 
-/// Everything that is created, for people who want to do it themselves.
+/// Everything that is created, for people who want to do it themselves, whatever is there already: each statement can
+/// be repeated. One transaction, or a failure in the middle would be followed by what says that everything is there.
 pub(crate) fn ddl(tables: &Tables) -> String {
-    changes(0).map(|statements| tables.fill(statements)).collect()
+    let all: String = changes(0).map(|statements| tables.fill(statements)).collect();
+    format!("BEGIN;\n{all}COMMIT;\n")
 }
 
 /// What is to be done with tables of this version, in order.
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_last_thing_said_is_the_version_of_this_build() {
-        let last = format!("lockhouse_version SET version = {};\n", TABLES.len());
+        let last = format!("lockhouse_version SET version = {};\nCOMMIT;\n", TABLES.len());
         assert!(ddl(&Tables::default()).ends_with(&last));
     }
 }

@@ -4,9 +4,10 @@ mod servers;
 
 use std::time::Duration;
 
-use lockhouse_core::{Connector, Renewal, Side, Standing, Withdrawal};
+use lockhouse_core::{Connector, Kind, Renewal, Side, Standing, Withdrawal};
 use lockhouse_postgres::Postgres;
-use lockhouse_testkit::{claim, eventually};
+use lockhouse_testkit::{Sides, claim, eventually};
+use servers::psql::Psql;
 use servers::{client, count, id, shared, table, tell, token, try_tell};
 use tokio::task::JoinSet;
 
@@ -49,6 +50,35 @@ async fn a_lock_and_its_line_outlive_the_change_to_a_newer_version() {
     assert_eq!(client.front.withdraw(&late).await.unwrap(), Withdrawal::Withdrawn);
     assert!(token(client.front.claim(&claim("a")).await.unwrap()) > newest);
     assert_eq!(count(&address, &format!("{table}_locks WHERE id IS NOT NULL AND NOT crowded")).await, 1);
+}
+
+/// Somebody who may changes them by hand, as `psql` does it: one statement after the other, whatever becomes of each.
+#[tokio::test]
+async fn tables_of_any_version_are_changed_by_what_the_doctor_prints() {
+    let address = shared();
+    for older in [true, false] {
+        let table = table();
+        let postgres = Postgres::at(&address).unwrap().table(&table).unwrap().create(false);
+        if older {
+            tell(&address, &version_2(&table)).await;
+        }
+        assert_eq!(postgres.connect(Side::Keeper).await.unwrap_err().kind(), Kind::Denied);
+        // Once more changes nothing.
+        for _ in 0..2 {
+            assert_eq!(Psql::at(&address).say(&postgres.ddl()).await, "", "it says nothing");
+            assert_eq!(tell(&address, &format!("SELECT version FROM {table}_version")).await, ["3"]);
+            let checks = format!("pg_constraint WHERE conrelid = '{table}_locks'::regclass AND contype = 'c'");
+            assert_eq!(count(&address, &checks).await, 2);
+            let indexes = format!("pg_index WHERE indrelid = '{table}_claims'::regclass");
+            assert_eq!(count(&address, &indexes).await, 2);
+        }
+        let client = Sides::of(&postgres).await;
+        let (first, second) = (claim("a"), claim("a"));
+        token(client.front.claim(&first).await.unwrap());
+        assert_eq!(client.front.claim(&second).await.unwrap(), Standing::Queued { ahead: 1 });
+        assert_eq!(client.front.withdraw(&first).await.unwrap(), Withdrawal::Withdrawn);
+        token(client.front.claim(&second).await.unwrap());
+    }
 }
 
 /// Whoever waits for a table has all others wait behind it.

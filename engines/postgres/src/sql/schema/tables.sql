@@ -7,10 +7,13 @@
 --
 -- Times are those of the server (clock_timestamp), never a client's. Rows come and go all the time: the tables are vacuumed
 -- often, and never cut short, for which everybody would have to wait.
+--
+-- Everything that is created can be created again, and nothing happens: whoever runs these statements by hand need not
+-- know how far somebody else has come.
 
 -- One row for each lock. It is there before anybody searches for claims, so that two newcomers meet at it. It has more
 -- columns, for a claim that nobody is beside: see sole.sql.
-CREATE TABLE lockhouse_locks (
+CREATE TABLE IF NOT EXISTS lockhouse_locks (
     name    text COLLATE "C" PRIMARY KEY,
     counter bigint NOT NULL,       -- the newest number given out: tokens and places in line; 0 for a row just made
     used    timestamptz NOT NULL   -- when the counter was last raised: a row that nobody uses is forgotten some day
@@ -20,7 +23,7 @@ CREATE TABLE lockhouse_locks (
 -- One row for each claim of a lock that several want: who holds it and who waits for it.
 --
 -- The key begins with the name and the state: the holders of a name lie side by side, however many wait.
-CREATE TABLE lockhouse_claims (
+CREATE TABLE IF NOT EXISTS lockhouse_claims (
     name      text COLLATE "C" NOT NULL,
     state     smallint NOT NULL,   -- 0 holds, 1 waits, 2 was taken out of the line by an operator while it waited
     id        bytea NOT NULL,      -- a secret: who knows it can release the lock
@@ -41,10 +44,14 @@ CREATE TABLE lockhouse_claims (
         vacuum_truncate = off);
 
 -- Who is next. Holders are not in it, so a lock that nobody waits for never touches it.
-CREATE INDEX ON lockhouse_claims (name, priority DESC, arrived) WHERE state = 1;
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_index WHERE indrelid = to_regclass('lockhouse_claims') AND indpred IS NOT NULL) THEN
+        CREATE INDEX ON lockhouse_claims (name, priority DESC, arrived) WHERE state = 1;
+    END IF;
+END $$;
 
 -- Small versioned values that check fencing tokens.
-CREATE TABLE lockhouse_cells (
+CREATE TABLE IF NOT EXISTS lockhouse_cells (
     name     text COLLATE "C" PRIMARY KEY,
     version  bigint NOT NULL,
     token    bigint NOT NULL,      -- the newest fencing token seen by a write
@@ -54,8 +61,8 @@ CREATE TABLE lockhouse_cells (
 
 -- One row: how far the migrations have come, and the highest counter of the locks that were forgotten. A lock that is
 -- used again goes on from there, so tokens grow across it.
-CREATE TABLE lockhouse_version (
+CREATE TABLE IF NOT EXISTS lockhouse_version (
     version integer NOT NULL,
     floor   bigint NOT NULL
 );
-INSERT INTO lockhouse_version VALUES (1, 0);
+INSERT INTO lockhouse_version SELECT 1, 0 WHERE NOT EXISTS (SELECT FROM lockhouse_version);
