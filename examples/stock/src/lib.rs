@@ -55,18 +55,23 @@ pub trait Shelf: Send + Sync + 'static {
     async fn write_fenced(&self, item: &str, quantity: i64, token: u64) -> Result<bool>;
 }
 
-/// The shop's table in the database at a URL, created if it is not there.
+/// The shop's table in the database at a URL, created if it is not there, as each of the buyers has it: with a
+/// connection of its own, so that the database, too, does at the same time what they do at the same time.
 ///
 /// # Errors
 /// What the database says.
 ///
 /// # Cancellation safety
 /// A dropped future leaves the table behind or not.
-pub async fn shelf(url: &str) -> Result<Arc<dyn Shelf>> {
-    match url.starts_with("postgres") {
-        true => Ok(Arc::new(Postgres::connect(url).await?)),
-        false => Ok(Arc::new(MariaDb::connect(url).await?)),
+pub async fn shelves(url: &str) -> Result<Vec<Arc<dyn Shelf>>> {
+    let mut shelves: Vec<Arc<dyn Shelf>> = Vec::new();
+    for _ in 0..BUYERS {
+        shelves.push(match url.starts_with("postgres") {
+            true => Arc::new(Postgres::connect(url).await?),
+            false => Arc::new(MariaDb::connect(url).await?),
+        });
     }
+    Ok(shelves)
 }
 
 /// What came of a rush.
@@ -86,25 +91,26 @@ impl Outcome {
     }
 }
 
-/// Lets all buyers loose on one item at the same time. Each buys one, if it can.
+/// Lets all buyers loose on one item at the same time, each with a shelf from [`shelves`]. Each buys one, if it can.
 ///
 /// # Errors
 /// What the database or the lock's engine says.
 ///
 /// # Cancellation safety
 /// A dropped future drops the buyers; each has bought or has not.
-pub async fn rush(shelf: Arc<dyn Shelf>, locks: &Locks, way: Way, item: &str) -> Result<Outcome> {
-    shelf.stock_up(item, ITEMS).await?;
+pub async fn rush(shelves: &[Arc<dyn Shelf>], locks: &Locks, way: Way, item: &str) -> Result<Outcome> {
+    let shop = shelves.first().ok_or("there are no buyers")?;
+    shop.stock_up(item, ITEMS).await?;
     let mut buyers = JoinSet::new();
-    for _ in 0..BUYERS {
-        let (shelf, locks, item) = (Arc::clone(&shelf), locks.clone(), item.to_owned());
+    for shelf in shelves {
+        let (shelf, locks, item) = (Arc::clone(shelf), locks.clone(), item.to_owned());
         buyers.spawn(async move { way.buy(&*shelf, &locks, &item).await });
     }
     let mut sold = 0;
     while let Some(bought) = buyers.join_next().await {
         sold += i64::from(bought??);
     }
-    Ok(Outcome { sold, left: shelf.look(item).await?.quantity })
+    Ok(Outcome { sold, left: shop.look(item).await?.quantity })
 }
 
 /// What a buyer does between looking and buying.

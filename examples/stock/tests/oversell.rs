@@ -1,9 +1,7 @@
 //! Sixteen buyers, ten items, on a MariaDB server of the test's own.
 
-use std::sync::Arc;
-
 use lockhouse_testkit::MariaDb as Server;
-use stock::{BUYERS, ITEMS, MariaDb, Shelf, Way, rush};
+use stock::{BUYERS, ITEMS, MariaDb, Shelf, Way, rush, shelves};
 
 fn url(server: &Server) -> String {
     format!("mysql:{}", server.address())
@@ -12,10 +10,10 @@ fn url(server: &Server) -> String {
 #[tokio::test]
 async fn nothing_is_lost_and_nothing_oversold_but_by_the_naive_way() {
     let server = Server::start(&[]);
-    let shelf: Arc<dyn Shelf> = Arc::new(MariaDb::connect(&url(&server)).await.unwrap());
+    let shelves = shelves(&url(&server)).await.unwrap();
     let locks = lockhouse::connect(&url(&server)).await.unwrap();
     for way in Way::ALL {
-        let outcome = rush(Arc::clone(&shelf), &locks, way, "teapot").await.unwrap();
+        let outcome = rush(&shelves, &locks, way, "teapot").await.unwrap();
         if way == Way::Naive {
             // All of them saw items on the shelf before the first one had written.
             assert!(outcome.sold > ITEMS, "the naive way was lucky: {outcome:?}");
