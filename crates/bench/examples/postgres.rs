@@ -1,5 +1,5 @@
 //! PostgreSQL beside its own statements, in one run and in turns: uncontended locks beside the least that PostgreSQL
-//! needs for the same promise, and a hand-over to a waiter beside a `NOTIFY`.
+//! needs for the same promise, and a hand-over to a waiter beside a `NOTIFY`, with a write as ours and by itself.
 //!
 //! It starts a server of its own, unless it is given the address of one: `//postgres@127.0.0.1:5432/postgres`.
 
@@ -30,6 +30,7 @@ struct Raw {
     lock: Statement,
     unlock: Statement,
     notify: Statement,
+    write_and_notify: Statement,
     heard: UnboundedReceiver<Instant>,
     _listener: Client,
     _drivers: JoinSet<()>,
@@ -71,7 +72,8 @@ impl Raw {
                 .await?,
             lock: client.prepare("SELECT pg_advisory_lock($1)").await?,
             unlock: client.prepare("SELECT pg_advisory_unlock($1)").await?,
-            notify: client
+            notify: client.prepare("SELECT pg_notify('raw_notice', 'raw')").await?,
+            write_and_notify: client
                 .prepare(
                     "WITH told AS (UPDATE raw_counters SET counter = counter + 1 WHERE name = 'raw' RETURNING name) \
                      SELECT pg_notify('raw_notice', name) FROM told",
@@ -108,13 +110,14 @@ impl Raw {
         Ok(started.elapsed())
     }
 
-    /// From sending a write and its `NOTIFY` to hearing it on another connection.
-    async fn notices(&mut self) -> Outcome<Vec<Duration>> {
+    /// From sending a `NOTIFY`, with a write or by itself, to hearing it on another connection.
+    async fn notices(&mut self, writes: bool) -> Outcome<Vec<Duration>> {
+        let notify = if writes { &self.write_and_notify } else { &self.notify };
         let mut times = Vec::new();
         for _ in 0..HAND_OVERS {
             tokio::time::sleep(Duration::from_millis(10)).await;
             let sent = Instant::now();
-            let (told, at) = tokio::join!(self.client.query(&self.notify, &[]), self.heard.recv());
+            let (told, at) = tokio::join!(self.client.query(notify, &[]), self.heard.recv());
             told?;
             times.push(at.ok_or("nothing is heard")?.duration_since(sent));
         }
@@ -168,7 +171,8 @@ async fn main() -> Outcome<()> {
     let session_url = format!("{url}?hold=session");
     let sessions = [lockhouse::connect(&session_url).await?, lockhouse::connect(&session_url).await?];
     let (mut of_lease, mut of_session, mut of_writes, mut bare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut notices, mut by_lease, mut by_session) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut notices, mut bare_notices, mut by_lease, mut by_session) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let (raw_leases, ours) = (raw.leases().await?, pairs(&leases[0]).await?);
         of_lease.push(raw_leases.as_secs_f64() / ours.as_secs_f64());
@@ -176,7 +180,8 @@ async fn main() -> Outcome<()> {
         of_session.push(raw_sessions.as_secs_f64() / ours.as_secs_f64());
         of_writes.push(raw_leases.as_secs_f64() / ours.as_secs_f64());
         bare.push(raw.sessions(false).await?.as_secs_f64() / ours.as_secs_f64());
-        notices.extend(raw.notices().await?);
+        notices.extend(raw.notices(true).await?);
+        bare_notices.extend(raw.notices(false).await?);
         by_lease.extend(hand_overs(&leases).await?);
         by_session.extend(hand_overs(&sessions).await?);
     }
@@ -184,9 +189,12 @@ async fn main() -> Outcome<()> {
     println!("session: {:.2} of an insert-or-update and a delete", median(of_writes));
     println!("         {:.2} of an advisory lock with a counter", median(of_session));
     println!("         {:.2} of an advisory lock without a token", median(bare));
-    let (notice, lease, session) = (median(notices), median(by_lease), median(by_session));
-    let times = |time: Duration| time.as_secs_f64() / notice.as_secs_f64();
-    println!("hand-over, p50: {:.2} of a write and its NOTIFY ({lease:?} of {notice:?})", times(lease));
-    println!("                {:.2} by session ({session:?})", times(session));
+    let (lease, session) = (median(by_lease), median(by_session));
+    let raws = [("a write and its NOTIFY", median(notices)), ("a NOTIFY by itself", median(bare_notices))];
+    for (what, raw) in raws {
+        let times = |time: Duration| time.as_secs_f64() / raw.as_secs_f64();
+        println!("hand-over, p50: {:.2} of {what} ({lease:?} of {raw:?})", times(lease));
+        println!("                {:.2} by session ({session:?})", times(session));
+    }
     Ok(())
 }
