@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use lockhouse_core::{Clock, Kind, Locks};
 use lockhouse_postgres::{Hold, Postgres};
-use lockhouse_testkit::{Cut, Wire};
+use lockhouse_testkit::{Cut, Wire, eventually};
 use servers::psql::Psql;
 use servers::subject::postgres;
-use servers::{Server, shared, tell, through};
+use servers::{Server, count, shared, table, tell, through};
 
 const HOLDS: [Hold; 2] = [Hold::Session, Hold::Row];
 const LONG: Duration = Duration::from_secs(30);
@@ -90,6 +90,35 @@ async fn a_bolt_that_was_shut_in_advance_is_opened_by_who_has_to_wait() {
     assert!(!is_open(&address, &name).await, "held, and not shut");
     guard.release().await.unwrap();
     assert!(is_open(&address, &name).await, "given back, and still shut");
+}
+
+/// The server can say that a lock was not had in time although it was granted in that moment, and the session has it.
+/// Here it always does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_was_granted_although_the_server_says_it_was_not_is_given_back() {
+    let (address, table) = (shared(), table());
+    let locks = Locks::new(postgres(&address, Hold::Session).table(&table).unwrap()).await.unwrap();
+    let says_so = format!(
+        "CREATE OR REPLACE FUNCTION {table}_key(the_name text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+             IF current_query() LIKE 'SELECT pg_advisory_lock(%' THEN
+                 PERFORM pg_advisory_lock(hashtext(the_name));
+                 RAISE lock_not_available;
+             END IF;
+             RETURN hashtext(the_name);
+         END $$"
+    );
+    tell(&address, &says_so).await;
+    let mut psql = Psql::at(&address);
+    assert_eq!(psql.say(&format!("SELECT pg_try_advisory_lock({table}_key('{table}'))")).await, "t");
+    let leaving = async {
+        let waits = format!("pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{table}_key%'");
+        eventually(LONG, "ours waits", async || count(&address, &waits).await > 0).await;
+        psql.say("SELECT pg_advisory_unlock_all()").await;
+    };
+    let waiting = locks.mutex(&table).wait(LONG);
+    let (guard, ()) = tokio::join!(waiting.lock(), leaving);
+    guard.unwrap().release().await.unwrap();
+    assert_eq!(psql.say(&format!("SELECT pg_try_advisory_lock({table}_key('{table}'))")).await, "t", "somebody has it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
