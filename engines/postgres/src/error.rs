@@ -171,14 +171,17 @@ pub(crate) fn breaks_connection(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_none_or(|said| ends.contains(&said.parsed_severity()))
 }
 
+/// Whether a statement was taken back because of somebody else's: nothing has happened, and it is worth another try.
+pub(crate) fn is_taken_back(fault: &Fault) -> bool {
+    is_one_of(fault, &[SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE])
+}
+
 /// Whether a statement that waited for a lock was taken back without having got it: its time was over, or it was in the
 /// way of another one. It is worth another try.
 pub(crate) fn gave_up_waiting(fault: &Fault) -> bool {
-    let worth = [
-        SqlState::LOCK_NOT_AVAILABLE,
-        SqlState::QUERY_CANCELED,
-        SqlState::T_R_DEADLOCK_DETECTED,
-        SqlState::T_R_SERIALIZATION_FAILURE,
-    ];
-    matches!(fault, Fault::Asking(error) if error.code().is_some_and(|code| worth.contains(code)))
+    is_taken_back(fault) || is_one_of(fault, &[SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED])
+}
+
+fn is_one_of(fault: &Fault, codes: &[SqlState]) -> bool {
+    matches!(fault, Fault::Asking(error) if error.code().is_some_and(|code| codes.contains(code)))
 }

@@ -9,20 +9,23 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rand::Rng;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
 use crate::address::LONGEST_CONNECT;
 use crate::dial::Dial;
-use crate::error::{Fault, Unconnected, breaks_connection};
+use crate::error::{Fault, Unconnected, breaks_connection, is_taken_back};
 use crate::tables::sql;
 
 /// A value of a statement, with its type: the server is not asked for it.
 pub(crate) type Value<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// A statement that the server took back is sent again after about this long, longer each time, and so often in all.
+const TAKEN_BACK: (Duration, u32) = (Duration::from_millis(10), 5);
 /// How long a request waits for a connection that others use before one more is made: about what making one takes.
 const GROWS: Duration = Duration::from_millis(20);
 
@@ -115,12 +118,33 @@ impl Pool {
         Self { shared: Arc::new(shared), connecting: Mutex::default() }
     }
 
-    /// Sends a statement and waits for its rows.
+    /// Sends a statement and waits for its rows. When the server takes it back because of somebody else's transaction,
+    /// nothing has happened, and it is sent again.
     ///
     /// # Cancellation safety
     /// The statement was carried out or not; the connection is closed.
     pub(crate) async fn ask(&self, statement: &str, values: &[Value<'_>], limit: Duration) -> Result<Vec<Row>, Fault> {
         let until = Instant::now() + limit;
+        let (pause, attempts) = TAKEN_BACK;
+        let mut attempt = 1;
+        loop {
+            let answer = self.ask_once(statement, values, until, limit).await;
+            let again = Instant::now() + pause.mul_f64(rand::rng().random_range(0.5..1.5)) * attempt;
+            match answer {
+                Err(fault) if is_taken_back(&fault) && attempt < attempts && again < until => sleep_until(again).await,
+                answer => return answer,
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        statement: &str,
+        values: &[Value<'_>],
+        until: Instant,
+        limit: Duration,
+    ) -> Result<Vec<Row>, Fault> {
         let mut borrowed = timeout_at(until, self.borrow()).await.map_err(|_| Fault::NoConnection(limit))??;
         let answer = timeout_at(until, borrowed.link().query(statement, values)).await;
         match answer {
