@@ -182,27 +182,29 @@ impl Drop for Postgres {
 #[derive(Debug)]
 pub struct PgBouncer {
     port: u16,
-    _program: Program,
-    _folder: TempDir,
+    /// What no test wants otherwise.
+    settings: String,
+    program: Program,
+    folder: TempDir,
 }
 
 impl PgBouncer {
-    /// Starts one in this mode, and waits until it listens.
+    /// Starts one with these settings, such as `pool_mode=transaction`, and waits until it listens.
     ///
     /// # Panics
     /// When its package is not installed.
     #[must_use]
-    pub fn start(server: &Postgres, mode: &str) -> Self {
+    pub fn start(server: &Postgres, settings: &[&str]) -> Self {
         let folder = server_folder();
         let (port, users, config) = (free_port(), folder.path().join("users"), folder.path().join("config"));
         std::fs::write(&users, "\"postgres\" \"\"\n").expect("the folder is ours");
-        let text = format!(
+        let always = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-             auth_type = trust\nauth_file = {}\npool_mode = {mode}\nunix_socket_dir =\n",
+             auth_type = trust\nauth_file = {}\nunix_socket_dir =\n",
             server.port,
             users.display()
         );
-        std::fs::write(&config, text).expect("the folder is ours");
+        configure(&folder, &always, settings);
         let program = Program::start(move || {
             let mut command = as_server("pgbouncer");
             command.arg(&config);
@@ -210,7 +212,13 @@ impl PgBouncer {
         });
         let answers = program.answers(STARTS, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         assert!(answers, "pgbouncer cannot be started: see whether its package is installed");
-        Self { port, _program: program, _folder: folder }
+        Self { port, settings: always, program, folder }
+    }
+
+    /// Gives it other settings while it runs. It takes a moment to read them.
+    pub fn change(&self, settings: &[&str]) {
+        configure(&self.folder, &self.settings, settings);
+        self.program.signal(Signal::HUP);
     }
 
     /// What stands in a URL behind its scheme.
@@ -218,6 +226,10 @@ impl PgBouncer {
     pub fn address(&self) -> String {
         format!("//postgres@127.0.0.1:{}/postgres", self.port)
     }
+}
+
+fn configure(folder: &TempDir, always: &str, settings: &[&str]) {
+    std::fs::write(folder.path().join("config"), format!("{always}{}\n", settings.join("\n"))).expect("it is ours");
 }
 
 /// A folder that the account of the servers may use. What killed test processes have left of theirs is cleared away.

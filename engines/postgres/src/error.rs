@@ -22,6 +22,10 @@ pub(crate) enum Fault {
     Silence(Duration),
     /// A claim had its turn, and no connection could be had within this time to hold its lock by; why, if it is known.
     Unheld(Duration, Option<String>),
+    /// A pooler lends the server's connections for single transactions.
+    Pooled,
+    /// The server takes no writes.
+    ReadOnly,
     /// The answer is none that our statements give.
     Answer(String),
     /// Told in full where it was found.
@@ -72,6 +76,14 @@ pub(crate) fn explain(fault: Fault, server: &str) -> Error {
                 .unknown()
                 .because(reason.unwrap_or_else(|| "it does not answer".into()))
                 .help("see whether the server takes more connections, and whether the account may do what locks need")
+        }
+        Fault::Pooled => {
+            Error::new(Kind::Unsupported, format!("{server} is a pooler that lends a connection for one transaction"))
+                .help("give the address of the server itself, or of a pool in session mode")
+        }
+        Fault::ReadOnly => {
+            Error::new(Kind::Unsupported, format!("{server} is a replica, or read-only: it takes no writes"))
+                .help("give the address of the primary")
         }
         Fault::Answer(what) => {
             Error::new(Kind::Corrupt, format!("{server} gave an answer that is none of ours: {what}"))
@@ -151,6 +163,8 @@ pub(crate) fn reason(fault: &Fault) -> String {
         Fault::Connecting(Unconnected::Slow) => "connecting took too long".into(),
         Fault::NoConnection(limit) | Fault::Silence(limit) => format!("no answer within {limit:?}"),
         Fault::Unheld(_, reason) => reason.clone().unwrap_or_default(),
+        Fault::Pooled => "a pooler lends connections for single transactions".into(),
+        Fault::ReadOnly => "it takes no writes".into(),
         Fault::Answer(what) => what.clone(),
         Fault::Told(error) => error.to_string(),
     }

@@ -16,6 +16,7 @@ use crate::dial::Dial;
 use crate::error::{Fault, Unconnected, breaks_connection};
 use crate::hold::Silence;
 use crate::pool::Value;
+use crate::pooler::backend;
 use crate::tables::sql;
 
 /// How long one statement waits for a lock that somebody else has. Then it asks anew: while a statement runs, the
@@ -30,6 +31,8 @@ pub(crate) struct Holding {
     client: Client,
     /// What the server calls it: no other has the same.
     label: String,
+    /// The process of the server that answers, and has the locks.
+    backend: i32,
     silence: Silence,
     prepared: Mutex<HashMap<String, Statement>>,
     broken: watch::Sender<bool>,
@@ -53,8 +56,8 @@ impl Holding {
                 gone.send_replace(true);
             });
             client.batch_execute(sql!("ask/settings")).await?;
-            set_times(&client, silence).await?;
-            Ok(Self { client, label, silence, prepared: Mutex::default(), broken, tasks: Mutex::new(tasks) })
+            let backend = set_times(&client, silence).await?;
+            Ok(Self { client, label, backend, silence, prepared: Mutex::default(), broken, tasks: Mutex::new(tasks) })
         };
         let connected = timeout(LONGEST_CONNECT, connecting).await.unwrap_or(Err(Unconnected::Slow));
         let holding = Arc::new(connected.map_err(Fault::Connecting)?);
@@ -108,10 +111,21 @@ impl Holding {
     }
 
     /// Whether the server answers within this time, or the longest that an answer may take: then everything that is
-    /// held by this connection is.
+    /// held by this connection is. A pooler may have begun to lend connections for single transactions: when another
+    /// process answers, it is not known who has the locks, and the connection is given up.
     pub(crate) async fn answers(&self, within: Duration) -> bool {
         let limit = within.min(self.silence.longest_answer());
-        matches!(timeout(limit, self.client.check_connection()).await, Ok(Ok(())))
+        match timeout(limit, backend(&self.client)).await {
+            Ok(Ok(backend)) if backend != self.backend => {
+                tracing::warn!("a pooler lends connections for single transactions: no lock can be held by one");
+                self.give_up();
+                false
+            }
+            Ok(Ok(_)) => true,
+            // In a transaction that failed nothing else is answered.
+            Ok(Err(error)) => !breaks_connection(&error),
+            Err(_) => false,
+        }
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -147,14 +161,16 @@ impl Holding {
     }
 }
 
-async fn set_times(client: &Client, silence: Silence) -> Result<(), tokio_postgres::Error> {
+/// Gives the process that answers.
+async fn set_times(client: &Client, silence: Silence) -> Result<i32, tokio_postgres::Error> {
     let Silence(silence) = silence;
     let (millis, third) = (silence.as_millis().to_string(), (silence / 3).as_millis().to_string());
     // Asked for the first time, and then four times, it takes no less than the silence.
     let seconds = |part: u64| silence.as_secs().div_ceil(part).max(1).to_string();
     let (idle, interval, waits) = (seconds(3), seconds(6), WAITS.as_millis().to_string());
     let values = [&millis, &third, &idle, &interval, &waits].map(|value| (value as &(dyn ToSql + Sync), Type::TEXT));
-    client.query_typed(sql!("ask/holding"), &values).await.map(drop)
+    let set = client.query_typed(sql!("ask/holding"), &values).await?;
+    set.first().map_or(Ok(0), |row| row.try_get(1))
 }
 
 async fn keep_trying(holding: Weak<Holding>, silence: Silence) {
@@ -170,5 +186,31 @@ async fn keep_trying(holding: Weak<Holding>, silence: Silence) {
 impl fmt::Debug for Holding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Holding").field("label", &self.label).field("broken", &self.is_broken()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockhouse_testkit::{PgBouncer, Postgres};
+
+    use super::*;
+    use crate::address::Address;
+
+    const SILENCE: Silence = Silence(Duration::from_secs(2));
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_connection_that_a_pooler_begins_to_lend_to_others_holds_nothing() {
+        let server = Postgres::start(&[]);
+        let pooler = PgBouncer::start(&server, &["pool_mode=session", "server_round_robin=1"]);
+        let dial = Dial::to(&Address::parse(&pooler.address()).unwrap(), None).unwrap();
+        let holding = Holding::connect(&dial, SILENCE).await.unwrap();
+        let (other, connection) = dial.connect().await.unwrap();
+        let mut others = JoinSet::new();
+        others.spawn(async move { drop(connection.await) });
+        others.spawn(async move { while other.simple_query("SELECT pg_sleep(random() / 1000)").await.is_ok() {} });
+        sleep(SILENCE.tried() * 3).await;
+        assert!(!holding.is_broken(), "it was tried, and the same process answers");
+        pooler.change(&["pool_mode=transaction", "server_round_robin=1"]);
+        timeout(SILENCE.tried() * 40, holding.broken()).await.expect("another process answers some time");
     }
 }

@@ -16,6 +16,7 @@ mod holding;
 mod links;
 mod listener;
 mod pool;
+mod pooler;
 mod row;
 mod schema;
 mod server;
@@ -25,7 +26,6 @@ mod tables;
 mod tls;
 mod way;
 
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -72,8 +72,6 @@ pub struct Postgres {
     bolts: Arc<Mutex<Weak<Bolts>>>,
     /// What both sides of the client know together.
     kept: Arc<ClockWatch>,
-    /// The process of the server that answers the keeper; 0 when it is not known.
-    backend: Arc<AtomicI32>,
 }
 
 impl Postgres {
@@ -94,7 +92,6 @@ impl Postgres {
             rows: DEFAULT_ROWS,
             bolts: Arc::default(),
             kept: Arc::default(),
-            backend: Arc::default(),
         })
     }
 
@@ -166,19 +163,6 @@ impl Postgres {
         engine::guarantees(self.hold, self.silence)
     }
 
-    /// The keeper has a connection open. If the same process of the server answers the front, somebody between us and
-    /// the server lends its connections for single transactions.
-    fn check_pooler(&self, side: Side, backend: i32) -> Result<()> {
-        if side == Side::Keeper {
-            self.backend.store(backend, Ordering::Release);
-        } else if self.backend.load(Ordering::Acquire) == backend {
-            let what = format!("{} is a pooler that lends a connection for one transaction", self.address);
-            let help = "give the address of the server itself, or of a pool in session mode";
-            return Err(Error::new(Kind::Unsupported, what).help(help).engine(ENGINE).during("connect", None));
-        }
-        Ok(())
-    }
-
     fn side(&self, side: Side) -> Server {
         Server::new(Parts {
             side,
@@ -218,13 +202,12 @@ impl Connector for Postgres {
     /// # Errors
     /// [`Kind::Unreachable`] within two seconds;
     /// [`Kind::Denied`] when the server refuses our credentials, or tables are missing
-    /// that may not be created; [`Kind::Unsupported`] behind a pooler in transaction
-    /// mode.
+    /// that may not be created; [`Kind::Unsupported`] for a replica, and behind a pooler
+    /// in transaction mode.
     async fn connect(&self, side: Side) -> Result<Arc<dyn Engine>> {
         let server = self.side(side);
         let prepared = schema::prepare(&server.pool, &self.tables, self.create).await;
-        let backend = prepared.map_err(|fault| server.explain(fault).during("connect", None))?;
-        self.check_pooler(side, backend)?;
+        prepared.map_err(|fault| server.explain(fault).during("connect", None))?;
         if self.hold == Hold::Lease {
             return Ok(Arc::new(server));
         }

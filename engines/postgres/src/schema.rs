@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use lockhouse_core::{Error, Kind};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::GenericClient;
 
 use crate::error::Fault;
 use crate::pool::{Link, Pool};
+use crate::pooler;
 use crate::server::get;
 use crate::tables::{Tables, sql};
 
@@ -55,11 +56,29 @@ fn changes(version: usize) -> impl Iterator<Item = &'static str> {
     TABLES.iter().skip(version).chain(FUNCTIONS).copied()
 }
 
-/// Makes sure that the tables are there and of our version. Gives the process of the server that answered.
-pub(crate) async fn prepare(pool: &Pool, tables: &Tables, create: bool) -> Result<i32, Fault> {
+/// What a server says first.
+struct Greeting {
+    /// For how long the process that answers has been there.
+    age: Duration,
+    takes_no_writes: bool,
+    /// Of the tables: 0 when there are none.
+    version: usize,
+}
+
+/// Makes sure that locks can be kept there, and that the tables are there and of our version.
+pub(crate) async fn prepare(pool: &Pool, tables: &Tables, create: bool) -> Result<(), Fault> {
     let preparing = async {
+        let dialled = Instant::now();
         let mut link = pool.link().await?;
-        let (backend, version) = greet(&link.client, tables).await?;
+        let Greeting { age, takes_no_writes, version } = greet(&link.client, tables).await?;
+        if takes_no_writes {
+            return Err(Fault::ReadOnly);
+        }
+        // Who was there before we called belongs to a pooler. And tables are created under a lock of one connection.
+        let (found_waiting, to_do) = (age > dialled.elapsed(), version < TABLES.len());
+        if (found_waiting || to_do) && pooler::lends(pool, &link).await? {
+            return Err(Fault::Pooled);
+        }
         match version.cmp(&TABLES.len()) {
             Ordering::Equal => {}
             Ordering::Greater => return Err(newer(tables)),
@@ -67,20 +86,21 @@ pub(crate) async fn prepare(pool: &Pool, tables: &Tables, create: bool) -> Resul
             Ordering::Less => migrate(&mut link, tables).await?,
         }
         pool.keep(link);
-        Ok(backend)
+        Ok(())
     };
     timeout(LONGEST, preparing).await.map_err(|_| Fault::NoConnection(LONGEST))?
 }
 
-/// The process of the server that answers, and the version of the tables: 0 when there are none.
-async fn greet(client: &impl GenericClient, tables: &Tables) -> Result<(i32, usize), Fault> {
+async fn greet(client: &impl GenericClient, tables: &Tables) -> Result<Greeting, Fault> {
     let row = client.query_typed_one(&tables.fill(sql!("ask/greet")), &[]).await.map_err(Fault::Asking)?;
-    let (backend, there): (i32, bool) = (get(&row, 0)?, get(&row, 1)?);
-    if !there {
-        return Ok((backend, 0));
+    let age = Duration::from_micros(get::<i64>(&row, 0)?.max(0).unsigned_abs());
+    let (takes_no_writes, are_there) = (get(&row, 1)?, get(&row, 2)?);
+    let mut version = 0;
+    if are_there {
+        let row = client.query_typed_one(&tables.fill(sql!("ask/version")), &[]).await.map_err(Fault::Asking)?;
+        version = usize::try_from(get::<i32>(&row, 0)?).unwrap_or(usize::MAX);
     }
-    let row = client.query_typed_one(&tables.fill(sql!("ask/version")), &[]).await.map_err(Fault::Asking)?;
-    Ok((backend, usize::try_from(get::<i32>(&row, 0)?).unwrap_or(usize::MAX)))
+    Ok(Greeting { age, takes_no_writes, version })
 }
 
 /// Does what is to be done, in one transaction. Others who want the same wait, and find it done.
@@ -93,7 +113,7 @@ async fn migrate(link: &mut Link, tables: &Tables) -> Result<(), Fault> {
     let change = link.client.transaction().await.map_err(Fault::Asking)?;
     // Whoever waits for a table has all others wait behind it.
     change.batch_execute(WAITS_BRIEFLY).await.map_err(Fault::Asking)?;
-    let (_, done) = greet(&change, tables).await?;
+    let done = greet(&change, tables).await?.version;
     // Others may have done it while we waited.
     for statements in changes(done).filter(|_| done < TABLES.len()) {
         change.batch_execute(&tables.fill(statements)).await.map_err(Fault::Asking)?;

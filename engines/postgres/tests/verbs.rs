@@ -11,7 +11,7 @@ use lockhouse_core::{
     Checkup, Claim, Connector, Kind, Locks, Patience, Renewal, Side, Standing, Withdrawal, Write, Written,
 };
 use lockhouse_postgres::{Hold, Postgres};
-use lockhouse_testkit::{PgBouncer, claim, eventually};
+use lockhouse_testkit::{claim, eventually};
 use servers::{Server, client, count, id, shared, table, tell, token};
 
 /// Claims that stand in their lock's row.
@@ -135,7 +135,6 @@ async fn what_may_not_be_created_is_refused_until_somebody_else_does_it() {
     assert_eq!(postgres.connect(Side::Front).await.unwrap_err().kind(), Kind::Corrupt);
 }
 
-/// The id of a claim as it is written in a statement.
 #[tokio::test]
 async fn a_claim_in_its_locks_row_moves_into_the_line_when_others_come_and_not_for_who_does_not_wait() {
     let (address, table) = (shared(), table());
@@ -239,34 +238,6 @@ async fn a_thousand_waiters(hold: Hold) {
     assert!((3..=8).contains(&most), "{hold:?}: {most} connections");
     assert_eq!(count(&address, "lockhouse_claims").await, 0);
     assert_eq!(count(&address, IN_ROWS).await, 0);
-}
-
-#[tokio::test]
-async fn a_replica_is_refused_with_the_reason() {
-    let primary = Server::start(&[]);
-    client(&primary.address(), "lockhouse").await;
-    let replica = primary.start_replica();
-    let front = Postgres::at(&replica.address()).unwrap().connect(Side::Front).await;
-    let error = match front {
-        Ok(front) => front.claim(&claim("a")).await.unwrap_err(),
-        Err(error) => error,
-    };
-    assert!(error.to_string().contains("is a replica"), "{error}");
-    assert_eq!(error.kind(), Kind::Unreachable);
-}
-
-#[tokio::test]
-async fn a_pooler_in_transaction_mode_is_refused_and_one_in_session_mode_is_not() {
-    let server = Server::start(&[]);
-    let pooler = PgBouncer::start(&server, "transaction");
-    for _ in 0..3 {
-        let error = Locks::new(Postgres::at(&pooler.address()).unwrap()).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Unsupported, "{error}");
-        assert!(error.to_string().contains("pooler"), "{error}");
-    }
-    let pooler = PgBouncer::start(&server, "session");
-    let locks = Locks::new(Postgres::at(&pooler.address()).unwrap()).await.unwrap();
-    locks.mutex("x").lock().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 -- locks, when nothing is heard of it for $1 milliseconds. It is tried more often than that. $2: how often the server
 -- looks whether the other end is still there while a statement waits. $3 and $4, in seconds: TCP asks whether it is
 -- there, and finds out no sooner than $1. $5: how long one statement waits for a lock. Older servers do not have all
--- of these.
-SELECT set_config(wanted.name, wanted.value, false)
+-- of these. Gives the process that answers.
+SELECT set_config(wanted.name, wanted.value, false), pg_backend_pid()
 FROM (VALUES
     ('idle_session_timeout', $1), ('idle_in_transaction_session_timeout', $1), ('tcp_user_timeout', $1),
     ('client_connection_check_interval', $2),
