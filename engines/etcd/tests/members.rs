@@ -62,8 +62,8 @@ async fn a_majority_that_comes_back_serves_who_waited() {
 async fn doctor_names_the_members_the_leader_and_who_does_not_answer() {
     let cluster = Cluster::start(3);
     let host = |at: usize| format!("127.0.0.1:{}", cluster.members[at].port);
-    // Whether the address names all members or one of them. Who stood still may call an election when it goes on, and so
-    // comes last.
+    // Whether the address names all members or one of them. Who stood still may call an election when it goes on, and
+    // so comes last.
     let (kill, pause) = (Some(Signal::KILL), Some(Signal::STOP));
     for (named, fault) in [(3, None), (1, None), (3, kill), (1, kill), (3, pause)] {
         cluster.restore();

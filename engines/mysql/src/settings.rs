@@ -78,16 +78,19 @@ impl Settings {
     fn facts(&self, mut checkup: Checkup) -> Checkup {
         let flavour = if self.is_mariadb() { "MariaDB" } else { "MySQL" };
         checkup = checkup.fact("server", format!("{flavour} {}", self.get("version").unwrap_or("of no version")));
-        for (what, variables) in [
-            ("isolation, unless it is for locks", ["transaction_isolation", "tx_isolation"].as_slice()),
-            ("longest wait for a row, in s", &["innodb_lock_wait_timeout"]),
-            ("idle connections end after, in s", &["wait_timeout"]),
-            ("most connections", &["max_connections"]),
-            ("flush at commit", &["innodb_flush_log_at_trx_commit"]),
-            ("binary log", &["log_bin"]),
-            ("logged are", &["binlog_format"]),
+        if let Some(isolation) = self.get("transaction_isolation").or_else(|| self.get("tx_isolation")) {
+            let isolation = isolation.to_lowercase().replace('-', " ");
+            checkup = checkup.fact("isolation", format!("read committed here; {isolation} by default"));
+        }
+        for (what, variable) in [
+            ("longest wait for a row by default, in s", "innodb_lock_wait_timeout"),
+            ("idle connections end by default after, in s", "wait_timeout"),
+            ("most connections", "max_connections"),
+            ("flush at commit", "innodb_flush_log_at_trx_commit"),
+            ("binary log", "log_bin"),
+            ("logged are", "binlog_format"),
         ] {
-            if let Some(value) = variables.iter().find_map(|variable| self.get(variable)) {
+            if let Some(value) = self.get(variable) {
                 checkup = checkup.fact(what, value);
             }
         }

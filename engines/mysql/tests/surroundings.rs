@@ -74,9 +74,9 @@ async fn the_doctor_is_told_what_matters() {
     for (what, value) in [
         ("storage engine", "InnoDB"),
         // The server's own, and not what our connections are set to.
-        ("isolation, unless it is for locks", "SERIALIZABLE"),
-        ("longest wait for a row, in s", "7"),
-        ("idle connections end after, in s", "77"),
+        ("isolation", "read committed here; serializable by default"),
+        ("longest wait for a row by default, in s", "7"),
+        ("idle connections end by default after, in s", "77"),
         ("replication", "asynchronous, if there are replicas"),
         ("rights", "all that locks need"),
     ] {
