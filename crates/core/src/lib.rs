@@ -5,6 +5,7 @@
 
 pub mod line;
 
+mod bugs;
 mod cell;
 mod chaos;
 mod checkup;
@@ -45,6 +46,7 @@ mod survey;
 mod votes;
 mod wait;
 
+pub use bugs::{Bug, Version};
 pub use cell::CellHandle;
 pub use chaos::{Chaos, Faults};
 pub use checkup::{Checkup, Fact, Finding, Severity};

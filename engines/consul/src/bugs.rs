@@ -1,57 +1,26 @@
 //! The bugs of Consul's that concern locks, with the versions that have them, as Consul's own notes tell.
 
-/// The number of a version: `1.8.7`.
-type Version = (u32, u32, u32);
+use lockhouse_core::Bug;
 
-/// One bug.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Bug {
-    /// What it does to locks, and where to read about it.
-    pub(crate) what: &'static str,
-    /// Only with ACLs: without, everybody may do everything anyway.
-    pub(crate) acls: bool,
-    /// The first version that has it.
-    since: Version,
-    /// The first version after that which has it no more.
-    fixed: Version,
-}
-
-const BUGS: [Bug; 2] = [
+pub(crate) const BUGS: [Bug; 2] = [
     Bug {
         what: "a token with rights on one prefix can delete keys, and with them locks, outside of it (issue 5888)",
-        acls: true,
+        guarded: true,
         since: (1, 4, 0),
-        fixed: (1, 5, 1),
+        fixed: &[(1, 5, 1)],
     },
     Bug {
         what: "queries that wait for a key fail, so waiters may not be told of their turn (issue 13303)",
-        acls: false,
+        guarded: false,
         since: (1, 12, 1),
-        fixed: (1, 12, 2),
+        fixed: &[(1, 12, 2)],
     },
 ];
 
-impl Bug {
-    /// The version to upgrade to.
-    pub(crate) fn fixed(&self) -> String {
-        let (major, minor, patch) = self.fixed;
-        format!("{major}.{minor}.{patch}")
-    }
-}
-
-/// The bugs of a version. None of one that cannot be read.
-pub(crate) fn bugs_of(version: &str) -> impl Iterator<Item = &'static Bug> {
-    let version = parse(version);
-    BUGS.iter().filter(move |bug| version.is_some_and(|version| (bug.since..bug.fixed).contains(&version)))
-}
-
-fn parse(version: &str) -> Option<Version> {
-    let mut parts = version.split(['.', '-', '+']).map_while(|part| part.parse().ok());
-    Some((parts.next()?, parts.next()?, parts.next()?))
-}
-
 #[cfg(test)]
 mod tests {
+    use lockhouse_core::Checkup;
+
     use super::*;
 
     #[test]
@@ -67,8 +36,9 @@ mod tests {
             ("1.12.2", None),
             ("unknown", None),
         ] {
-            let found: Vec<String> = bugs_of(version).map(Bug::fixed).collect();
-            assert_eq!(found.first().map(String::as_str), better, "{version}");
+            let told = Checkup::default().bugs("Consul", version, &BUGS, true).findings;
+            assert_eq!(told.len(), usize::from(better.is_some()), "{version}");
+            assert!(told.iter().all(|bug| better.is_some_and(|better| bug.change.contains(better))), "{version}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lockhouse_core::Checkup;
 use serde::Deserialize;
 
-use crate::bugs::bugs_of;
+use crate::bugs::BUGS;
 use crate::error::Fault;
 
 /// What the leader thinks of the servers.
@@ -63,7 +63,7 @@ impl Health {
             }
         }
         let versions: BTreeSet<&str> = servers.iter().map(|server| server.version.as_str()).collect();
-        versions.into_iter().fold(checkup, |checkup, version| about_the_version(checkup, version, acls))
+        versions.into_iter().fold(checkup, |checkup, version| checkup.bugs("Consul", version, &BUGS, acls))
     }
 }
 
@@ -77,15 +77,6 @@ impl Server {
         let failing = if self.healthy { "" } else { ", fails" };
         format!("Consul {} at {}, {part}{failing}", self.version, self.address)
     }
-}
-
-/// The bugs of a version.
-fn about_the_version(checkup: Checkup, version: &str, acls: bool) -> Checkup {
-    bugs_of(version).fold(checkup, |checkup, bug| {
-        let (what, change) =
-            (format!("Consul {version}: {}", bug.what), format!("upgrade to {} or newer", bug.fixed()));
-        if bug.acls && !acls { checkup.advice(what, change) } else { checkup.danger(what, change) }
-    })
 }
 
 /// Whether there are as many as there should be.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockhouse_core::{Checkup, Clock, Result};
 
-use crate::bugs::bugs_of;
+use crate::bugs::BUGS;
 use crate::claims::MIN_TTL;
 use crate::error::{Fault, explain};
 use crate::link::{ALARM, MEMBERS};
@@ -57,13 +57,8 @@ impl Side {
         let versions: BTreeSet<&str> =
             roll.iter().filter_map(|asked| Some(asked.status.as_ref().ok()?.version.as_str())).collect();
         let signs_in = self.link.address().account.is_some();
-        versions.into_iter().fold(Checkup::default(), |checkup, version| {
-            let (bugs, better) = bugs_of(version);
-            bugs.into_iter().fold(checkup, |checkup, bug| {
-                let (what, change) = (format!("etcd {version}: {}", bug.what), format!("upgrade to {better} or newer"));
-                if bug.accounts && !signs_in { checkup.advice(what, change) } else { checkup.danger(what, change) }
-            })
-        })
+        let told = |checkup: Checkup, version| checkup.bugs("etcd", version, &BUGS, signs_in);
+        versions.into_iter().fold(Checkup::default(), told)
     }
 
     fn leases(&self, checkup: Checkup, shortest: Result<Duration, Fault>) -> Checkup {

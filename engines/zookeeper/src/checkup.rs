@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use lockhouse_core::{Checkup, Clock, Result};
 
-use crate::bugs::bugs_of;
+use crate::bugs::BUGS;
 use crate::ensemble::{Ensemble, PATIENCE};
 use crate::error::Fault;
 use crate::members;
@@ -44,14 +44,8 @@ type Servers<'a> = [(&'a str, Option<Said>)];
 fn versions(checkup: Checkup, servers: &Servers<'_>) -> Checkup {
     let of_several = servers.iter().filter_map(|(_, said)| said.as_ref()).filter(|said| !said.is_alone());
     let versions: BTreeSet<&str> = of_several.filter_map(|said| said.version.as_deref()).collect();
-    versions.into_iter().fold(checkup, |checkup, version| {
-        let (bugs, better) = bugs_of(version);
-        bugs.into_iter().fold(checkup, |checkup, bug| {
-            let what = format!("ZooKeeper {version}: {}", bug.what);
-            let change = format!("upgrade to {better} or newer");
-            if bug.sasl { checkup.advice(what, change) } else { checkup.danger(what, change) }
-        })
-    })
+    // Whether the servers sign in with one another cannot be seen from here.
+    versions.into_iter().fold(checkup, |checkup, version| checkup.bugs("ZooKeeper", version, &BUGS, false))
 }
 
 /// What each server says, who leads, and who is silent. Whether the address names `all` of them.
@@ -146,7 +140,7 @@ mod tests {
     fn bugs_are_those_of_an_ensemble_each_told_once() {
         let ensemble = [("a:1", server("leader", 1)), ("b:1", server("follower", 1))];
         let checkup = versions(Checkup::default(), &ensemble);
-        assert_eq!(checkup.findings.len(), bugs_of("3.8.4").0.len());
+        assert_eq!(checkup.findings, Checkup::default().bugs("ZooKeeper", "3.8.4", &BUGS, false).findings);
         assert!(checkup.findings[0].what.starts_with("ZooKeeper 3.8.4: "), "{checkup:?}");
         assert_eq!(versions(Checkup::default(), &[("a:1", server("standalone", 1))]), Checkup::default());
     }
