@@ -128,13 +128,17 @@ impl Pool {
         let (pause, attempts) = TAKEN_BACK;
         let mut attempt = 1;
         loop {
-            let answer = self.ask_once(statement, values, until, limit).await;
-            let again = Instant::now() + pause.mul_f64(rand::rng().random_range(0.5..1.5)) * attempt;
-            match answer {
-                Err(fault) if is_taken_back(&fault) && attempt < attempts && again < until => sleep_until(again).await,
+            match self.ask_once(statement, values, until, limit).await {
+                Err(fault) if is_taken_back(&fault) && attempt < attempts => {
+                    let again = Instant::now() + pause.mul_f64(rand::rng().random_range(0.5..1.5)) * attempt;
+                    if again >= until {
+                        return Err(fault);
+                    }
+                    sleep_until(again).await;
+                    attempt += 1;
+                }
                 answer => return answer,
             }
-            attempt += 1;
         }
     }
 
