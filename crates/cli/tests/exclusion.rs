@@ -80,7 +80,7 @@ fn waiters_get_in_in_the_order_they_came_and_a_priority_goes_ahead() {
 fn several_names_are_taken_together_all_or_none() {
     let house = House::new();
     let mut holder = house.hold("b");
-    assert_eq!(house.code(&["run", "c", "b", "a", "--wait", "100ms", "--", "true"]), 75);
+    assert_eq!(house.code(&["run", "c", "b", "a", "--wait", "1s", "--", "true"]), 75);
     for name in ["a", "c"] {
         assert_eq!(house.line(name)["kind"], "free");
     }

@@ -41,12 +41,12 @@ fn busy_is_75_or_what_busy_code_says() {
     let mut holder = house.hold("x");
     assert_eq!(house.code(&["run", "x", "--no-wait", "--", "true"]), 75);
     assert_eq!(house.code(&["run", "x", "--wait", "0", "--", "true"]), 75);
-    assert_eq!(house.code(&["run", "x", "--wait", "100ms", "--", "true"]), 75);
+    assert_eq!(house.code(&["run", "x", "--wait", "1s", "--", "true"]), 75);
     assert_eq!(house.code(&["run", "x", "--no-wait", "--busy-code", "9", "--", "true"]), 9);
-    assert_eq!(house.code(&["run", "x", "--wait", "100ms", "--busy-code", "0", "--", "true"]), 0);
+    assert_eq!(house.code(&["run", "x", "--wait", "1s", "--busy-code", "0", "--", "true"]), 0);
     // What users of flock write.
     assert_eq!(house.code(&["run", "x", "--nonblock", "--conflict-exit-code", "9", "--", "true"]), 9);
-    assert_eq!(house.code(&["run", "x", "--timeout", "100ms", "--", "true"]), 75);
+    assert_eq!(house.code(&["run", "x", "--timeout", "1s", "--", "true"]), 75);
     assert_eq!(house.count("x", "waits"), 0);
     house.touch("go");
     assert_eq!(holder.code(), 0);

@@ -12,7 +12,8 @@ use crate::process::Taker;
 use crate::subject::{Shared, Subject};
 use crate::wire::Wire;
 
-/// What a machine that is busy with other tests may add to anything.
+/// What a machine that is busy with other tests may add to anything. A wait that is shorter may be over before its
+/// first answer, and that is an error: nobody said that the lock is busy.
 pub(crate) const BUSY_MACHINE: Duration = Duration::from_secs(1);
 /// Far less than an enduring lease: what is gone by then was taken out.
 pub(crate) const SOON: Duration = Duration::from_secs(5);

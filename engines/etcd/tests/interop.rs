@@ -93,7 +93,7 @@ async fn a_name_and_one_below_it_are_different_locks_beside_strangers_too() {
     let mut deep = Peer::start(&address, &format!("{prefix}a/b"));
     deep.until_in();
     let upper = locks.mutex("a").try_lock().await.unwrap().expect("another name");
-    let waiting = locks.mutex("a").wait(Duration::from_millis(100)).lock_in_time().await.unwrap();
+    let waiting = locks.mutex("a").wait(Duration::from_secs(1)).lock_in_time().await.unwrap();
     assert!(waiting.is_none(), "it is held");
     assert!(locks.mutex("a/b").try_lock().await.unwrap().is_none());
     assert!(locks.rwlock("c").try_read().await.unwrap().is_some());

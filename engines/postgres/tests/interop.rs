@@ -15,7 +15,7 @@ const NAME: &str = "orders/42 'é'";
 /// The key as the README says it can be computed without a function of ours.
 const KEY: &str = "('x' || left(encode(sha256(convert_to('orders/42 ''é''', 'UTF8')), 'hex'), 16))::bit(64)::bigint";
 const ROW: &str = "lockhouse_rows WHERE name = 'orders/42 ''é'''";
-const MOMENT: Duration = Duration::from_millis(300);
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// How `psql` takes a lock of a kind, tries to, and lets go of it.
 struct Way {

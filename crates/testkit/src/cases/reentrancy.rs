@@ -1,21 +1,17 @@
 //! The same owner again.
 
-use std::time::Duration;
-
 use lockhouse_core::{Kind, Owner, Release};
 
-use crate::stage::Stage;
+use crate::stage::{BUSY_MACHINE, Stage};
 use crate::task::spawn;
-
-const SHORT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn without_an_owner_the_second_lock_is_refused(stage: Stage) {
     let locks = stage.client().await;
     let guard = stage.mutex(&locks, "x").lock().await.unwrap();
     assert!(stage.mutex(&locks, "x").try_lock().await.unwrap().is_none());
-    let error = stage.mutex(&locks, "x").wait(SHORT).lock().await.unwrap_err();
+    let error = stage.mutex(&locks, "x").wait(BUSY_MACHINE).lock().await.unwrap_err();
     assert_eq!(error.kind(), Kind::Busy, "{error}");
-    assert!(stage.mutex(&locks, "x").wait(SHORT).lock_in_time().await.unwrap().is_none());
+    assert!(stage.mutex(&locks, "x").wait(BUSY_MACHINE).lock_in_time().await.unwrap().is_none());
     guard.check().unwrap();
 }
 
@@ -55,7 +51,7 @@ pub(crate) async fn two_owners_of_one_process_exclude_each_other(stage: Stage) {
     let guard = stage.mutex(&locks, "x").owner(&alice).lock().await.unwrap();
     let other = stage.mutex(&locks, "x").owner(&other_alice);
     assert!(other.try_lock().await.unwrap().is_none());
-    assert_eq!(other.clone().wait(SHORT).lock().await.unwrap_err().kind(), Kind::Busy);
+    assert_eq!(other.clone().wait(BUSY_MACHINE).lock().await.unwrap_err().kind(), Kind::Busy);
     assert!(stage.mutex(&locks, "x").try_lock().await.unwrap().is_none(), "nobody's lock entered alice's");
     // Who gave up may still be on its way out of the line.
     stage.until_waiting(&locks, "x", 0).await;

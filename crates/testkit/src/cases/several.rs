@@ -29,8 +29,7 @@ pub(crate) async fn a_failure_at_any_gives_back_the_rest(stage: Stage) {
     let several = a.several(names.map(|name| stage.name(name))).ttl(LONG * 2);
     for (place, taken) in names.into_iter().enumerate() {
         let blocker = stage.mutex(&b, taken).lock().await.unwrap();
-        let wait = Duration::from_millis(500);
-        let error = several.clone().wait(wait).lock().await.unwrap_err();
+        let error = several.clone().wait(BUSY_MACHINE).lock().await.unwrap_err();
         assert_eq!(error.kind(), Kind::Busy, "failed at {place}: {error}");
         assert!(several.try_lock().await.unwrap().is_none());
         for free in names.into_iter().filter(|name| *name != taken) {
@@ -89,7 +88,7 @@ pub(crate) async fn one_budget_for_all(stage: Stage) {
     let (a, b) = (stage.client().await, stage.client().await);
     let _last = stage.mutex(&b, "c").lock().await.unwrap();
     let first = stage.mutex(&b, "a").lock().await.unwrap();
-    let budget = Duration::from_millis(1200);
+    let budget = BUSY_MACHINE * 4;
     let several = a.several(["a", "b", "c"].map(|name| stage.name(name))).ttl(stage.ttl()).wait(budget);
     let started = Clock::Boot.now();
     let (waited, _) = tokio::join!(several.lock(), async {
