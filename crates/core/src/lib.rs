@@ -5,6 +5,7 @@
 
 pub mod line;
 
+mod beside;
 mod bugs;
 mod cell;
 mod chaos;
@@ -36,6 +37,7 @@ mod picture;
 mod prefixed;
 mod quiet;
 mod quorum;
+mod race;
 mod random;
 mod reentry;
 mod request;
@@ -46,6 +48,7 @@ mod survey;
 mod votes;
 mod wait;
 
+pub use beside::beside;
 pub use bugs::{Bug, Version};
 pub use cell::CellHandle;
 pub use chaos::{Chaos, Faults};
@@ -71,6 +74,7 @@ pub use owner::Owner;
 pub use prefixed::Prefixed;
 pub use quiet::QuietNames;
 pub use quorum::Quorum;
+pub use race::Race;
 pub use random::begin_simulation;
 pub use rwlock::{RwLock, WriteGuard};
 pub use semaphore::Semaphore;

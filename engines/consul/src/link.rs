@@ -3,11 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use hyper::Method;
 use hyper::body::Bytes;
-use lockhouse_core::{Error, Result};
+use lockhouse_core::{Error, Race, Result};
 use tokio::time::Instant;
 
 use crate::address::Address;
@@ -93,7 +91,7 @@ impl Link {
         let agents = self.agents.len();
         let left = || until.saturating_duration_since(Instant::now());
         let share = (left() / u32::try_from(agents).unwrap_or(1)).max(IMPATIENCE);
-        let mut asked = FuturesUnordered::new();
+        let mut asked = Race::new();
         let (mut attempts, mut agent) = (0, self.current.load(Ordering::Relaxed));
         let mut failed: Option<Fault> = None;
         loop {
@@ -152,7 +150,7 @@ impl Link {
 
 /// One agent has failed, and nobody else is to be asked: what others say who were asked before.
 async fn last_hope(
-    mut asked: FuturesUnordered<impl Future<Output = (usize, Result<Answer, Fault>)>>,
+    mut asked: Race<impl Future<Output = (usize, Result<Answer, Fault>)>>,
     mut fault: Fault,
 ) -> Result<Answer, Fault> {
     while let Some((_, answer)) = asked.next().await {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::stream::{self, FuturesUnordered};
-use futures_util::{Stream, StreamExt};
-use lockhouse_core::Result;
+use futures_util::Stream;
+use futures_util::stream;
+use lockhouse_core::{Race, Result};
 use prost::Message;
 use tokio::time::{Instant, timeout};
 use tonic::client::Grpc;
@@ -129,7 +129,7 @@ impl Link {
         let members = self.endpoints.len();
         let left = || until.saturating_duration_since(Instant::now());
         let share = (left() / u32::try_from(members).unwrap_or(1)).max(IMPATIENCE);
-        let mut asked = FuturesUnordered::new();
+        let mut asked = Race::new();
         let (mut attempts, mut member) = (0, self.current.load(Ordering::Relaxed));
         loop {
             let this = member;
@@ -287,7 +287,7 @@ fn endpoint(address: &Address, host: &str) -> Result<Endpoint, Fault> {
 
 /// One member has failed, and nobody else is to be asked: what others say who were asked before.
 async fn last_hope<A>(
-    mut asked: FuturesUnordered<impl Future<Output = (usize, Result<A, Fault>)>>,
+    mut asked: Race<impl Future<Output = (usize, Result<A, Fault>)>>,
     fault: Fault,
 ) -> Result<A, Fault> {
     while let Some((_, answer)) = asked.next().await {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lockhouse_core::{
     Cell, Checkup, Claim, Clock, Engine, Error, Guarantees, Kind, Line, Moment, Name, Patience, PublicId, Renewal,
-    Result, Standing, Withdrawal, Write, Written,
+    Result, Standing, Withdrawal, Write, Written, beside,
 };
 
 use crate::bolts::{Bolts, Shut, until_open};
@@ -64,8 +64,7 @@ impl Bolted {
                 other => Err(other),
             }
         };
-        let shutting = async { Ok(self.bolts.shut(claim, None, sent, limit(claim)).await) };
-        let (token, shut) = match tokio::try_join!(turn, shutting) {
+        let (token, shut) = match beside(turn, self.bolts.shut(claim, None, sent, limit(claim))).await {
             Ok(both) => both,
             Err(other) => {
                 if let Some(phase) = self.bolts.forgo(claim) {
@@ -120,8 +119,7 @@ impl Bolted {
     /// nobody from leaving: its connection ends by itself.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
         let opening = self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8));
-        let (opened, withdrawal) = tokio::join!(opening, Server::withdraw(&self.line, claim));
-        let withdrawal = withdrawal?;
+        let (withdrawal, opened) = beside(Server::withdraw(&self.line, claim), opening).await?;
         opened.map(|()| withdrawal)
     }
 }

@@ -74,6 +74,8 @@ impl Ensemble {
         let (data, options) = (Record::of(claim).write(), self.claims());
         let create = open.client.create(&prefix, &data, &options);
         let list = open.client.list_children(line);
+        // Answered in their order, so that both are there when the second is: who waits is woken once.
+        let listed = list.await;
         let (stat, sequence) = match create.await {
             Ok(created) => created,
             Err(Said::NoNode) => {
@@ -104,7 +106,7 @@ impl Ensemble {
             self.remove(open, claim, &placed).await?;
             return Ok(Some(Ok(Standing::Displaced)));
         }
-        let children = claims(&list.await?);
+        let children = claims(&listed?);
         self.answer(open, claim, line, placed, children).await
     }
 

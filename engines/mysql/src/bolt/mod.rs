@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use lockhouse_core::{
     Cell, Checkup, Claim, Engine, Error, Guarantees, Kind, Line, Name, Patience, PublicId, Renewal, Result, Standing,
-    Withdrawal, Write, Written,
+    Withdrawal, Write, Written, beside,
 };
 use tokio::task::JoinSet;
 
@@ -91,8 +91,7 @@ impl Bolted {
                 other => Err(other),
             }
         };
-        let shutting = async { Ok(self.ties.shut(claim, None).await) };
-        let (token, shut) = tokio::try_join!(turn, shutting)?;
+        let (token, shut) = beside(turn, self.ties.shut(claim, None)).await?;
         if let (Ok(Shut::Yes), Some(Stage::Shut(..))) = (shut, self.ties.bolts.wants(claim, Some(token))) {
             return Ok((token, Shut::Yes));
         }
@@ -206,9 +205,9 @@ impl Engine for Bolted {
         let leaving =
             async { if quiet { self.line.withdraw_quietly(claim).await } else { self.line.withdraw(claim).await } };
         let opening = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name));
-        let (withdrawal, opened) = tokio::join!(leaving, opening);
+        let (withdrawal, opened) = beside(leaving, opening).await?;
         opened.map_err(|_| self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name)))?;
-        withdrawal
+        Ok(withdrawal)
     }
 
     async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {
