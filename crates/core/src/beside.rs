@@ -40,22 +40,11 @@ pub async fn beside<T, E, U>(
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-    use std::task::Wake;
 
     use tokio::sync::oneshot;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Woken(AtomicU32);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use crate::woken::Woken;
 
     #[test]
     fn both_are_begun_and_the_long_one_wakes() {
@@ -66,16 +55,15 @@ mod tests {
             begun.set(true);
             other.await
         };
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(Arc::clone(&woken));
+        let (woken, waker) = Woken::new();
         let mut context = Context::from_waker(&waker);
         let mut both = pin!(beside(answer, short_one));
         assert!(both.as_mut().poll(&mut context).is_pending());
         assert!(begun.get());
         short.send(2).unwrap();
-        assert_eq!(woken.0.load(Ordering::Relaxed), 0, "woken by the short one");
+        assert_eq!(woken.times(), 0, "woken by the short one");
         long.send(1).unwrap();
-        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert_eq!(woken.times(), 1);
         assert_eq!(both.as_mut().poll(&mut context), Poll::Ready(Ok((1, Ok(2)))));
     }
 
@@ -83,15 +71,14 @@ mod tests {
     fn a_short_one_that_takes_longer_wakes_as_well() {
         let (long, answer) = oneshot::channel::<u32>();
         let (short, other) = oneshot::channel::<u32>();
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(Arc::clone(&woken));
+        let (woken, waker) = Woken::new();
         let mut context = Context::from_waker(&waker);
         let mut both = pin!(beside(answer, other));
         assert!(both.as_mut().poll(&mut context).is_pending());
         long.send(1).unwrap();
         assert!(both.as_mut().poll(&mut context).is_pending());
         short.send(2).unwrap();
-        assert_eq!(woken.0.load(Ordering::Relaxed), 2);
+        assert_eq!(woken.times(), 2);
         assert_eq!(both.as_mut().poll(&mut context), Poll::Ready(Ok((1, Ok(2)))));
     }
 

@@ -47,6 +47,8 @@ mod several;
 mod survey;
 mod votes;
 mod wait;
+#[cfg(test)]
+mod woken;
 
 pub use beside::beside;
 pub use bugs::{Bug, Version};

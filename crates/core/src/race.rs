@@ -53,22 +53,12 @@ impl<F: Future> Default for Race<F> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-    use std::task::{Context, Wake, Waker};
+    use std::task::Context;
 
     use tokio::sync::oneshot;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Woken(AtomicU32);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use crate::woken::Woken;
 
     #[test]
     fn the_first_that_is_done_comes_first_and_nobody_is_woken_before() {
@@ -77,14 +67,13 @@ mod tests {
         let mut race = Race::new();
         race.push(answer);
         race.push(other);
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(Arc::clone(&woken));
+        let (woken, waker) = Woken::new();
         let mut context = Context::from_waker(&waker);
         let mut poll = |race: &mut Race<_>| Box::pin(race.next()).as_mut().poll(&mut context);
         assert_eq!(poll(&mut race), Poll::Pending);
-        assert_eq!(woken.0.load(Ordering::Relaxed), 0, "it woke itself");
+        assert_eq!(woken.times(), 0, "it woke itself");
         fast.send(2).unwrap();
-        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert_eq!(woken.times(), 1);
         assert_eq!(poll(&mut race), Poll::Ready(Some(Ok(2))));
         assert_eq!(poll(&mut race), Poll::Pending);
         slow.send(1).unwrap();
