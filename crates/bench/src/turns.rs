@@ -50,7 +50,7 @@ where
     let cuts = if tasks == 1 { CUTS } else { 1 };
     let pairs = (pairs / cuts).max(1);
     // An odd number again.
-    for _ in 0..ROUNDS * cuts as usize | 1 {
+    for _ in 0..(ROUNDS * cuts as usize) | 1 {
         let (theirs, own) = (round(tasks, pairs, &raw).await?, round(tasks, pairs, &ours).await?);
         of_raw.push(theirs);
         of_ours.push(own);
