@@ -177,17 +177,24 @@ impl Bolts {
         }
     }
 
-    /// Opens the bolt of a claim, if it has one, within this time.
+    /// Has the bolt of a claim opened, if it has one: what waits for that within this time.
     ///
     /// # Cancellation safety
     /// It is opened all the same.
-    pub(crate) async fn open(&self, id: &ClaimId, limit: Duration) -> Result<(), Fault> {
+    pub(crate) fn open(&self, id: &ClaimId, limit: Duration) -> impl Future<Output = Result<(), Fault>> + use<> {
         if let Some((_, withdrawn)) = self.asked().get_mut(id) {
             *withdrawn = true;
         }
-        let Some(Entry { orders, phase, .. }) = self.entries().remove(id) else { return Ok(()) };
-        orders.send_modify(|order| order.wanted = false);
-        until_open(phase, limit).await
+        let phase = self.entries().remove(id).map(|Entry { orders, phase, .. }| {
+            orders.send_modify(|order| order.wanted = false);
+            phase
+        });
+        async move {
+            match phase {
+                Some(phase) => until_open(phase, limit).await,
+                None => Ok(()),
+            }
+        }
     }
 
     /// The claim has its turn: whether its bolt is shut, as one that was shut in advance may be.

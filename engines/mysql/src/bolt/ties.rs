@@ -103,20 +103,23 @@ impl Ties {
         }
     }
 
-    /// Opens the bolt of a claim, if it has one. What a connection has shut is open when it ends.
+    /// Has the bolt of a claim opened, if it has one: what resolves when it is open. What a connection has shut is open
+    /// when it ends.
     ///
     /// # Cancellation safety
     /// It is opened all the same.
-    pub(crate) async fn open(&self, id: &ClaimId, name: &Name) {
+    pub(crate) fn open(&self, id: &ClaimId, name: &Name) -> impl Future<Output = ()> + use<> {
         let connection = match self.bolts.leave(id) {
-            Some(Stage::Shuts(connection) | Stage::Shut(connection, _) | Stage::Opens(connection)) => connection,
-            Some(Stage::Broken | Stage::Busy | Stage::Lost) | None => return,
+            Some(Stage::Shuts(connection) | Stage::Shut(connection, _) | Stage::Opens(connection)) => Some(connection),
+            Some(Stage::Broken | Stage::Busy | Stage::Lost) | None => None,
         };
         let (answer, opened) = oneshot::channel();
-        if let Some(connection) = self.connections.get(connection)
-            && connection.tell(Order::Open(*id, name.clone(), answer))
-        {
-            drop(opened.await);
+        let connection = connection.and_then(|connection| self.connections.get(connection));
+        let told = connection.is_some_and(|connection| connection.tell(Order::Open(*id, name.clone(), answer)));
+        async move {
+            if told {
+                drop(opened.await);
+            }
         }
     }
 
