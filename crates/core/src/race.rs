@@ -6,8 +6,8 @@ use std::task::Poll;
 
 /// Requests that are under way, to several servers one after the other where one is slow.
 ///
-/// Unlike a `FuturesUnordered` it wakes its own task only when one of them is to be polled: that stands in the way of
-/// every request, and where a thread that sleeps is woken for it, takes as long as a server's answer.
+/// A `FuturesUnordered` wakes its own task each time it has polled all that it has, and a runtime of several threads
+/// rouses another of them for that, with every request. This does not: its task is woken by an answer alone.
 #[derive(Debug)]
 pub struct Race<F> {
     running: Vec<Pin<Box<F>>>,

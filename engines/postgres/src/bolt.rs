@@ -26,7 +26,7 @@ const TRIES: u32 = 4;
 const TRIES_AGAIN: u32 = 8;
 
 /// What is wanted of a bolt.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order {
     /// It is to be shut, or to be opened.
     pub(crate) wanted: bool,

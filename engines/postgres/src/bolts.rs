@@ -223,7 +223,11 @@ impl Bolts {
         let known = entries.get_mut(&claim.id).filter(|entry| !matches!(*entry.phase.borrow(), Phase::Open));
         if let Some(entry) = known {
             entry.token = entry.token.max(token);
-            entry.orders.send_modify(|order| *order = Order { shared, until: order.until.max(until), ..*order });
+            entry.orders.send_if_modified(|order| {
+                let now = Order { shared, until: order.until.max(until), ..*order };
+                // Its task is on another thread, and is not woken for nothing.
+                std::mem::replace(order, now) != now
+            });
             let was_held = matches!(*entry.phase.borrow(), Phase::Held { .. });
             return Some((entry.clone(), was_held));
         }
