@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::Stream;
-use futures_util::stream;
+use futures_util::{Stream, stream};
 use lockhouse_core::{Race, Result};
 use prost::Message;
 use tokio::time::{Instant, timeout};

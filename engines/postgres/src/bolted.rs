@@ -118,7 +118,7 @@ impl Bolted {
     /// again: until both are done, nobody has heard that the lock is free. A bolt that does not open in time keeps
     /// nobody from leaving: its connection ends by itself.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
-        // First, since it has the longer way: to another thread and back.
+        // Told before the line is left, since it goes to another thread and back.
         let opening = self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8));
         let (withdrawal, opened) = beside(Server::withdraw(&self.line, claim), opening).await?;
         opened.map(|()| withdrawal)

@@ -204,7 +204,7 @@ impl Engine for Bolted {
         let (limit, quiet) = (patience(claim.ttl), self.ties.bolts.is_quiet(&claim.id));
         let leaving =
             async { if quiet { self.line.withdraw_quietly(claim).await } else { self.line.withdraw(claim).await } };
-        // First, since it has the longer way: to another thread and back.
+        // Told before the line is left, since it goes to another thread and back.
         let opening = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name));
         let (withdrawal, opened) = beside(leaving, opening).await?;
         opened.map_err(|_| self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name)))?;
