@@ -20,6 +20,9 @@ pub(crate) const SOON: Duration = Duration::from_secs(5);
 /// What is waited for and must come is given up after this.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
+/// So long a lease that it is not the lease which ends anything.
+const ENDURING: Duration = Duration::from_secs(60);
+
 /// What a case works with.
 #[derive(Debug, Clone)]
 pub struct Stage {
@@ -117,9 +120,9 @@ impl Stage {
         Raw { _keeper: keeper, engine }
     }
 
-    /// A claim on a mutex of this case's.
+    /// A claim on a mutex of this case's, as enduring as [`Stage::enduring`]: nobody renews it.
     pub(crate) fn claim(&self, name: &str, patience: Patience) -> Claim {
-        Claim { patience, ..Claim::on(self.checked(name), Owner::new("suite"), self.ttl()) }
+        Claim { patience, ..Claim::on(self.checked(name), Owner::new("suite"), ENDURING) }
     }
 
     /// A mutex of this case's, with the lease to use.
@@ -131,7 +134,7 @@ impl Stage {
     /// A mutex of this case's, with so long a lease that it is not the lease which ends anything.
     #[must_use]
     pub fn enduring(&self, locks: &Locks, name: &str) -> Mutex {
-        self.mutex(locks, name).ttl(LONG * 2)
+        self.mutex(locks, name).ttl(ENDURING)
     }
 
     /// How long a lock whose holder is not heard of any more may stay taken.
