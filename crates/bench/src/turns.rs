@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 /// What a bench says when something goes wrong: it ends.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// An odd number, so that one of them is in the middle.
+/// An odd number, as its multiples by the next one are: one round is in the middle.
 const ROUNDS: usize = 31;
 /// A round of one task, which needs no time to get going, is cut into so many: the shorter they are, the more alike is
 /// the machine that both see.
-const CUTS: u32 = 8;
+const CUTS: u32 = 9;
 
 /// The medians of all rounds.
 #[derive(Debug, Clone, Copy)]
@@ -48,9 +48,8 @@ where
 {
     let (mut of_raw, mut of_ours, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let cuts = if tasks == 1 { CUTS } else { 1 };
-    let pairs = (pairs / cuts).max(1);
-    // An odd number again.
-    for _ in 0..(ROUNDS * cuts as usize) | 1 {
+    let pairs = pairs / cuts;
+    for _ in 0..ROUNDS * cuts as usize {
         let (theirs, own) = (round(tasks, pairs, &raw).await?, round(tasks, pairs, &ours).await?);
         of_raw.push(theirs);
         of_ours.push(own);

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lockhouse_core::{Clock, Moment, Name};
+use lockhouse_core::{ClaimId, Clock, Moment, Name};
 use rand::Rng;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::error::{Fault, reason};
 use crate::holding::Holding;
 use crate::links::Grip;
-use crate::way::Way;
+use crate::way::{Left, Way};
 
 /// Between two tries while another program has the lock: twice as long each time, from the first to the last of these,
 /// and of a random length. The first few are for one of ours that is just letting go.
@@ -30,6 +30,8 @@ const TRIES_AGAIN: u32 = 8;
 pub(crate) struct Order {
     /// It is to be shut, or to be opened.
     pub(crate) wanted: bool,
+    /// Its claim leaves the line with it when it is opened.
+    pub(crate) leaves: bool,
     /// It lets others in who share it.
     pub(crate) shared: bool,
     /// Nobody believes in it any more from then on: it is opened.
@@ -49,12 +51,13 @@ pub(crate) enum Phase {
     Broken,
     /// Another program has the lock that was ours.
     Lost,
-    /// Open again.
-    Open,
+    /// Open again, and with it the claim may have left its line.
+    Open(Option<Left>),
 }
 
 /// One bolt.
 pub(crate) struct Bolt {
+    pub(crate) id: ClaimId,
     pub(crate) name: Name,
     pub(crate) way: Arc<dyn Way>,
     pub(crate) orders: watch::Receiver<Order>,
@@ -73,16 +76,18 @@ enum End {
 impl Bolt {
     /// Shuts the bolt, keeps it shut as long as it is wanted, and opens it.
     pub(crate) async fn live(mut self) {
-        let mut broken = None;
+        let (mut broken, mut left) = (None, None);
         while let Some(grip) = self.take(broken.take()).await {
             let mut shared = self.order().shared;
             self.phase.send_replace(Phase::Held { link: Arc::clone(&grip.link), shared });
             match self.hold(&grip, &mut shared).await {
                 End::Unwanted => {
-                    if let Err(fault) = self.way.give(grip, &self.name, shared).await {
+                    let leaves = self.order().leaves.then_some(self.id);
+                    left = self.way.give(grip, &self.name, shared, leaves).await.unwrap_or_else(|fault| {
                         // The server opens it when it notices.
                         tracing::debug!(?fault, name = %self.name, "the connection broke that held a lock");
-                    }
+                        None
+                    });
                     break;
                 }
                 End::Broken => {
@@ -96,7 +101,7 @@ impl Bolt {
             }
         }
         if !matches!(*self.phase.borrow(), Phase::Lost) {
-            self.phase.send_replace(Phase::Open);
+            self.phase.send_replace(Phase::Open(left));
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::bolt::{Bolt, Order, Phase};
 use crate::error::Fault;
 use crate::holding::Holding;
-use crate::way::Way;
+use crate::way::{Left, Way};
 
 /// The bolts of a client. Their tasks run where it was made, and end when it is dropped: the server opens what is shut
 /// then.
@@ -33,6 +33,8 @@ pub(crate) struct Bolts {
 struct Entry {
     /// None when it is shut in advance, while the claim asks for its turn.
     token: Option<u64>,
+    /// It was: nobody else seemed to want the lock then.
+    in_advance: bool,
     orders: watch::Sender<Order>,
     phase: watch::Receiver<Phase>,
     trouble: Arc<Mutex<Option<String>>>,
@@ -117,7 +119,7 @@ impl Bolts {
         let settled = phase.wait_for(|phase| match phase {
             Phase::Taking | Phase::Broken => false,
             Phase::Held { shared: now, .. } => *now == shared,
-            Phase::Busy | Phase::Lost | Phase::Open => true,
+            Phase::Busy | Phase::Lost | Phase::Open(_) => true,
         });
         let settled = match timeout(limit, settled).await {
             Ok(Ok(settled)) => settled.clone(),
@@ -165,7 +167,7 @@ impl Bolts {
             Some(Phase::Held { link, .. }) if answers.get(link.label()) == Some(&true) => Shut::Yes,
             Some(Phase::Held { .. } | Phase::Broken) => Shut::Unknown,
             Some(Phase::Lost) => Shut::Lost,
-            Some(Phase::Taking | Phase::Busy | Phase::Open) | None => Shut::NotYet,
+            Some(Phase::Taking | Phase::Busy | Phase::Open(_)) | None => Shut::NotYet,
         });
         shut.collect()
     }
@@ -182,19 +184,35 @@ impl Bolts {
     /// # Cancellation safety
     /// It is opened all the same.
     pub(crate) fn open(&self, id: &ClaimId, limit: Duration) -> impl Future<Output = Result<(), Fault>> + use<> {
-        if let Some((_, withdrawn)) = self.asked().get_mut(id) {
-            *withdrawn = true;
-        }
-        let phase = self.entries().remove(id).map(|Entry { orders, phase, .. }| {
-            orders.send_modify(|order| order.wanted = false);
-            phase
-        });
+        let phase = self.unwanted(id, false);
         async move {
             match phase {
-                Some(phase) => until_open(phase, limit).await,
+                Some(phase) => until_open(phase, limit).await.map(drop),
                 None => Ok(()),
             }
         }
+    }
+
+    /// As [`Bolts::open`], and the claim leaves its line by the same request if it is still alone there, which the
+    /// answer says. `None` when its bolt is not shut, or was not in advance: then somebody else was there.
+    pub(crate) fn leave(
+        &self,
+        id: &ClaimId,
+        limit: Duration,
+    ) -> Option<impl Future<Output = Result<Option<Left>, Fault>> + use<>> {
+        let is_shut = |phase: &Phase| matches!(phase, Phase::Held { shared: false, .. });
+        self.entries().get(id).filter(|entry| entry.in_advance && is_shut(&entry.phase.borrow()))?;
+        Some(until_open(self.unwanted(id, true)?, limit))
+    }
+
+    /// Nobody wants the bolt of this claim any more: how it is from now on.
+    fn unwanted(&self, id: &ClaimId, leaves: bool) -> Option<watch::Receiver<Phase>> {
+        if let Some((_, withdrawn)) = self.asked().get_mut(id) {
+            *withdrawn = true;
+        }
+        let Entry { orders, phase, .. } = self.entries().remove(id)?;
+        orders.send_modify(|order| (order.wanted, order.leaves) = (false, leaves));
+        Some(phase)
     }
 
     /// The claim has its turn: whether its bolt is shut, as one that was shut in advance may be.
@@ -220,7 +238,7 @@ impl Bolts {
         if self.asked().get(&claim.id).is_some_and(|(_, withdrawn)| *withdrawn) {
             return None;
         }
-        let known = entries.get_mut(&claim.id).filter(|entry| !matches!(*entry.phase.borrow(), Phase::Open));
+        let known = entries.get_mut(&claim.id).filter(|entry| !matches!(*entry.phase.borrow(), Phase::Open(_)));
         if let Some(entry) = known {
             entry.token = entry.token.max(token);
             entry.orders.send_if_modified(|order| {
@@ -231,16 +249,17 @@ impl Bolts {
             let was_held = matches!(*entry.phase.borrow(), Phase::Held { .. });
             return Some((entry.clone(), was_held));
         }
-        let (orders, ordered) = watch::channel(Order { wanted: true, shared, until });
+        let (orders, ordered) = watch::channel(Order { wanted: true, leaves: false, shared, until });
         let (phase, seen) = watch::channel(Phase::Taking);
         let trouble = Arc::default();
-        let entry = Entry { token, orders, phase: seen, trouble: Arc::clone(&trouble) };
+        let entry = Entry { token, in_advance: token.is_none(), orders, phase: seen, trouble: Arc::clone(&trouble) };
         if entries.len() >= FEW && entries.len().is_power_of_two() {
             // Nobody asked for them again after their leases were over.
-            entries.retain(|_, entry| !matches!(*entry.phase.borrow(), Phase::Open));
+            entries.retain(|_, entry| !matches!(*entry.phase.borrow(), Phase::Open(_)));
         }
         entries.insert(claim.id, entry.clone());
-        let bolt = Bolt { name: claim.name.clone(), way: Arc::clone(&self.way), orders: ordered, phase, trouble };
+        let (name, way) = (claim.name.clone(), Arc::clone(&self.way));
+        let bolt = Bolt { id: claim.id, name, way, orders: ordered, phase, trouble };
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(bolt.live(), &self.runtime);
@@ -257,10 +276,14 @@ impl Bolts {
 }
 
 /// Waits for a bolt that is not wanted any more.
-pub(crate) async fn until_open(mut phase: watch::Receiver<Phase>, limit: Duration) -> Result<(), Fault> {
-    match timeout(limit, phase.wait_for(|phase| matches!(phase, Phase::Open | Phase::Lost))).await {
+pub(crate) async fn until_open(mut phase: watch::Receiver<Phase>, limit: Duration) -> Result<Option<Left>, Fault> {
+    match timeout(limit, phase.wait_for(|phase| matches!(phase, Phase::Open(_) | Phase::Lost))).await {
+        Ok(Ok(phase)) => Ok(match *phase {
+            Phase::Open(left) => left,
+            _ => None,
+        }),
         // The task is over when its runtime is, and with that the connection.
-        Ok(_) => Ok(()),
+        Ok(Err(_)) => Ok(None),
         Err(_) => Err(Fault::Silence(limit)),
     }
 }

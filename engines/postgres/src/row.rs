@@ -1,14 +1,14 @@
 //! Held by a row: locked by a transaction that does nothing else, on a connection of its own.
 
 use async_trait::async_trait;
-use lockhouse_core::Name;
+use lockhouse_core::{ClaimId, Name};
 use tokio_postgres::types::Type;
 
 use crate::error::{Fault, gave_up_waiting};
 use crate::holding::Holding;
 use crate::links::{Grip, Links};
 use crate::tables::{Tables, sql};
-use crate::way::Way;
+use crate::way::{Left, Way};
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const END: &str = "ROLLBACK";
@@ -84,10 +84,10 @@ impl Way for Rows {
         self.lock(&grip.link, &self.take[1], name).await
     }
 
-    async fn give(&self, grip: Grip, _name: &Name, _shared: bool) -> Result<(), Fault> {
+    async fn give(&self, grip: Grip, _: &Name, _: bool, _: Option<ClaimId>) -> Result<Option<Left>, Fault> {
         grip.link.tell(END).await?;
         self.links.give_back(grip);
-        Ok(())
+        Ok(None)
     }
 
     async fn end(&self, ghost: &Holding) -> Result<(), Fault> {

@@ -19,6 +19,7 @@ use crate::hold::Hold;
 use crate::listener::Listener;
 use crate::pool::{Pool, Value};
 use crate::tables::{Statements, Tables};
+use crate::way::Left;
 
 /// A request that is about no lease is given up after this, and so is one about a long lease.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
@@ -205,9 +206,14 @@ impl Server {
             [(&claim.name.as_str(), Type::TEXT), (&claim.id.as_bytes().as_slice(), Type::BYTEA)];
         // It passes by all who want to get in: they wait for it.
         let row = self.one(&self.statements.withdraw, &values, patience_for(claim.ttl * 3 / 4)).await?;
-        self.kept.observe("", get::<i64>(&row, 1)?.unsigned_abs(), sent);
+        Ok(self.left(claim, Left { was_there: get(&row, 0)?, micros: get(&row, 1)? }, sent))
+    }
+
+    /// Takes note of a claim that has left the line.
+    pub(crate) fn left(&self, claim: &Claim, left: Left, sent: Moment) -> Withdrawal {
+        self.kept.observe("", left.micros.unsigned_abs(), sent);
         self.kept.withdrawn(&claim.id);
-        Ok(if get(&row, 0)? { Withdrawal::Withdrawn } else { Withdrawal::NotThere })
+        if left.was_there { Withdrawal::Withdrawn } else { Withdrawal::NotThere }
     }
 
     pub(crate) async fn evict(&self, name: &Name, claim: &PublicId) -> Result<bool, Fault> {

@@ -4,15 +4,16 @@
 //! does so on one of its own, and holds the lock by that.
 
 use async_trait::async_trait;
-use lockhouse_core::Name;
+use lockhouse_core::{ClaimId, Name};
 use tokio_postgres::types::Type;
 
 use crate::error::{Fault, gave_up_waiting};
 use crate::holding::Holding;
 use crate::links::{Grip, Links};
+use crate::pool::Value;
 use crate::server::get;
 use crate::tables::{Tables, sql};
-use crate::way::Way;
+use crate::way::{Left, Way};
 
 /// Locks held by sessions.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Session {
     take: [String; 2],
     wait: [String; 2],
     give: [String; 2],
+    /// With the claim, for what is held alone.
+    leave: String,
 }
 
 impl Session {
@@ -32,11 +35,20 @@ impl Session {
             take: both(sql!("ask/key_try"), sql!("ask/key_try_shared")),
             wait: both(sql!("ask/key_wait"), sql!("ask/key_wait_shared")),
             give: both(sql!("ask/key_give"), sql!("ask/key_give_shared")),
+            leave: tables.fill(sql!("ask/key_leave")),
         }
     }
 
     async fn unlock(&self, link: &Holding, name: &Name, shared: bool) -> Result<(), Fault> {
         link.ask(&self.give[usize::from(shared)], &[(&name.as_str(), Type::TEXT)]).await.map(drop)
+    }
+
+    async fn leave(&self, link: &Holding, name: &Name, id: &ClaimId) -> Result<Option<Left>, Fault> {
+        let values: [Value<'_>; 2] = [(&name.as_str(), Type::TEXT), (&id.as_bytes().as_slice(), Type::BYTEA)];
+        let rows = link.ask(&self.leave, &values).await?;
+        let row = rows.first().ok_or_else(|| Fault::Answer("it has no row".into()))?;
+        let Some(was_there) = get::<Option<bool>>(row, 0)? else { return Ok(None) };
+        Ok(Some(Left { was_there, micros: get(row, 1)? }))
     }
 }
 
@@ -70,10 +82,25 @@ impl Way for Session {
         Ok(true)
     }
 
-    async fn give(&self, grip: Grip, name: &Name, shared: bool) -> Result<(), Fault> {
+    async fn give(
+        &self,
+        grip: Grip,
+        name: &Name,
+        shared: bool,
+        leaves: Option<ClaimId>,
+    ) -> Result<Option<Left>, Fault> {
+        if let Some(id) = leaves.filter(|_| !shared) {
+            match self.leave(&grip.link, name, &id).await {
+                Ok(left) => {
+                    self.links.give_back(grip);
+                    return Ok(left);
+                }
+                Err(fault) => tracing::debug!(?fault, %name, "a claim has to leave its line by itself"),
+            }
+        }
         self.unlock(&grip.link, name, shared).await?;
         self.links.give_back(grip);
-        Ok(())
+        Ok(None)
     }
 
     async fn end(&self, ghost: &Holding) -> Result<(), Fault> {

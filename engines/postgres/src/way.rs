@@ -3,11 +3,20 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use lockhouse_core::Name;
+use lockhouse_core::{ClaimId, Name};
 
 use crate::error::Fault;
 use crate::holding::Holding;
 use crate::links::Grip;
+
+/// A claim that has left its line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Left {
+    /// It was there until then.
+    pub(crate) was_there: bool,
+    /// The server's time.
+    pub(crate) micros: i64,
+}
 
 /// A way to hold a lock by a connection, alone or shared with others who share it.
 #[async_trait]
@@ -28,8 +37,10 @@ pub(crate) trait Way: Debug + Send + Sync {
     /// Shares what was held alone. `false` when somebody else has it now.
     async fn weaken(&self, grip: &Grip, name: &Name) -> Result<bool, Fault>;
 
-    /// Gives the lock back.
-    async fn give(&self, grip: Grip, name: &Name, shared: bool) -> Result<(), Fault>;
+    /// Gives the lock back. If the claim that held it is named it leaves its line with that, where this can be done by
+    /// the same request and without waiting for anybody; `None` when it has not.
+    async fn give(&self, grip: Grip, name: &Name, shared: bool, leaves: Option<ClaimId>)
+    -> Result<Option<Left>, Fault>;
 
     /// Makes sure that the server, too, knows that a connection is gone.
     async fn end(&self, ghost: &Holding) -> Result<(), Fault>;

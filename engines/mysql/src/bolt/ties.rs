@@ -114,13 +114,11 @@ impl Ties {
             Some(Stage::Broken | Stage::Busy | Stage::Lost) | None => None,
         };
         let (answer, opened) = oneshot::channel();
-        let connection = connection.and_then(|connection| self.connections.get(connection));
-        let told = connection.is_some_and(|connection| connection.tell(Order::Open(*id, name.clone(), answer)));
-        async move {
-            if told {
-                drop(opened.await);
-            }
+        if let Some(connection) = connection.and_then(|connection| self.connections.get(connection)) {
+            connection.tell(Order::Open(*id, name.clone(), answer));
         }
+        // An answer that nobody is left to give is there as well.
+        async move { drop(opened.await) }
     }
 
     /// The claim has no turn, or has it by now. If it has none, the bolt that was shut in advance is opened. Nobody
