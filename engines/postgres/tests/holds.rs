@@ -93,8 +93,6 @@ async fn a_bolt_that_was_shut_in_advance_is_opened_by_who_has_to_wait() {
     assert!(is_open(&address, &name).await, "given back, and still shut");
 }
 
-/// The server can say that a lock was not had in time although it was granted in that moment, and the session has it.
-/// Here it always does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_that_has_to_wait_for_a_row_holds_up_no_other() {
     let (address, run) = (shared(), rand::random::<u32>());
@@ -137,6 +135,8 @@ async fn a_bolt_is_open_although_its_claim_could_not_leave_the_line() {
     assert_eq!(psql.say(&format!("SELECT pg_try_advisory_lock({table}_key('x'))")).await, "t", "somebody has it");
 }
 
+/// The server can say that a lock was not had in time although it was granted in that moment, and the session has it.
+/// Here it always does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_was_granted_although_the_server_says_it_was_not_is_given_back() {
     let (address, table) = (shared(), table());
