@@ -193,11 +193,17 @@ impl<'a> Waiter<'a> {
     /// An error neither grants nor refuses. Worth another try while there is time, unless trying cannot help.
     async fn ride_out(&mut self, error: Error, deadline: Moment) -> Result<MoveOn> {
         let clock = self.client.clock;
+        let now = clock.now();
         let lapses = self.hold.as_ref().map_or(Moment::PAST, |hold| hold.valid_until());
+        // Somebody was ahead when we last heard, and the end of the wait cut this question short: nothing failed.
+        let waited = self.reached && self.failures == 0 && now < lapses;
+        if waited && error.kind() == Kind::TimedOut && now >= deadline {
+            return Ok(MoveOn::Refused);
+        }
         let reached = self.started.max(self.client.last_answered());
         let give_up = if self.reached { lapses } else { reached + FIRST_CONTACT.min(self.terms.options.ttl) };
         let (first, last) = ASK_AGAIN;
-        let again = clock.now() + first.saturating_mul(1 << self.failures.min(10)).min(last);
+        let again = now + first.saturating_mul(1 << self.failures.min(10)).min(last);
         if !error.is_transient() || self.patience == Patience::None || again >= give_up.min(deadline) {
             return Err(error);
         }

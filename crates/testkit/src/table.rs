@@ -129,6 +129,8 @@ macro_rules! every_case {
                     "the claim executed but its reply lost: asked again, in one place";
                 a_lost_wake_up_strands_nobody [Wakes]
                     "a lost wake-up message does not strand a waiter";
+                a_last_question_without_an_answer_is_a_wait_in_vain [Excludes]
+                    "a wait that ends during a repeated question is over, not an error";
                 a_panic_frees_the_lock [Excludes]
                     "a guard dropped by a panic frees the lock";
             }

@@ -104,11 +104,6 @@ impl Subject for Group {
         Arc::new(Cluster::at(&self.0.address()).unwrap())
     }
 
-    // A busy machine takes its time to answer.
-    fn ttl(&self) -> Duration {
-        Duration::from_secs(2)
-    }
-
     fn pace(&self) -> u32 {
         20
     }

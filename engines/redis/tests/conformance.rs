@@ -24,11 +24,6 @@ impl Subject for OneServer {
         Arc::new(Redis::at(&self.0).unwrap())
     }
 
-    // A busy machine takes its time to answer.
-    fn ttl(&self) -> std::time::Duration {
-        std::time::Duration::from_secs(2)
-    }
-
     fn pace(&self) -> u32 {
         10
     }

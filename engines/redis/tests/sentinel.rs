@@ -33,11 +33,6 @@ impl Subject for Group {
         Arc::new(Redis::sentinel(&self.0.address()).unwrap().replicas(1))
     }
 
-    // A busy machine takes its time to answer.
-    fn ttl(&self) -> std::time::Duration {
-        std::time::Duration::from_secs(2)
-    }
-
     fn pace(&self) -> u32 {
         20
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockhouse_core::{Clock, Happened, Kind};
+use lockhouse_core::{Clock, Happened, Kind, Side};
 
 use crate::eventually::eventually;
 use crate::gate::{Mode, Verb};
@@ -132,6 +132,20 @@ pub(crate) async fn a_lost_wake_up_strands_nobody(stage: Stage) {
     let found_out = tokio::time::timeout(stage.ttl() + BUSY_MACHINE, waiter).await;
     let guard = found_out.expect("it asks by itself").unwrap().unwrap();
     guard.check().unwrap();
+}
+
+pub(crate) async fn a_last_question_without_an_answer_is_a_wait_in_vain(stage: Stage) {
+    let (a, (b, gate)) = (stage.client().await, stage.gated().await);
+    gate.set(Verb::Moved, Mode::Hang);
+    let _guard = stage.mutex(&a, "x").lock().await.unwrap();
+    // It asks once more, when half of its lease is over.
+    let mutex = stage.mutex(&b, "x").ttl(stage.ttl() * 2).wait(stage.ttl() + BUSY_MACHINE / 4);
+    let waiter = spawn(async move { mutex.lock_in_time().await });
+    stage.until_waiting(&a, "x", 1).await;
+    gate.set_side(Side::Front, Verb::Claim, Mode::Hang);
+    let answer = tokio::time::timeout(LONG, waiter).await.expect("a wait ends").unwrap();
+    assert!(answer.expect("nothing failed").is_none());
+    stage.until_waiting(&a, "x", 0).await;
 }
 
 pub(crate) async fn a_panic_frees_the_lock(stage: Stage) {

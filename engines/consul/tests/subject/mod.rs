@@ -58,8 +58,9 @@ impl Subject for Deployment {
         Arc::new(self.consul(&self.address))
     }
 
+    // Three members on one busy machine take their time to agree.
     fn ttl(&self) -> Duration {
-        Duration::from_secs(2)
+        Duration::from_secs(3)
     }
 
     fn pace(&self) -> u32 {

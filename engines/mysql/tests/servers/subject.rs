@@ -12,7 +12,7 @@ use super::{given, tell};
 
 /// How long the server honours a connection of the suite's that it does not hear of: no lease is longer, and some cases
 /// need one of four times the usual.
-const SILENCE: Duration = Duration::from_secs(6);
+const SILENCE: Duration = Duration::from_secs(8);
 /// The suite holds many rows at a time.
 const ROWS: usize = 100;
 
@@ -38,10 +38,6 @@ impl Subject for OneServer {
 
     fn connector(&self) -> Arc<dyn Connector> {
         Arc::new(self.mysql(&self.address))
-    }
-
-    fn ttl(&self) -> Duration {
-        if self.hold == Hold::Lease { Duration::from_secs(2) } else { SILENCE / 4 }
     }
 
     fn pace(&self) -> u32 {

@@ -33,11 +33,6 @@ impl Subject for OneServer {
         Arc::new(postgres(&self.0, self.1))
     }
 
-    fn ttl(&self) -> Duration {
-        // A busy machine takes its time to answer, and to make the connection that a lock held by a row needs.
-        Duration::from_secs(2)
-    }
-
     fn pace(&self) -> u32 {
         10
     }

@@ -63,9 +63,9 @@ impl Subject for Five {
         Arc::new(self.redlock())
     }
 
-    // A member gets a tenth of it to answer. With two down none of the others may be late, however busy the machine.
+    // A member gets a tenth of it to answer, however busy the machine.
     fn ttl(&self) -> std::time::Duration {
-        std::time::Duration::from_secs(if self.down.killed + self.down.hanging < 2 { 2 } else { 5 })
+        std::time::Duration::from_secs(5)
     }
 
     fn pace(&self) -> u32 {

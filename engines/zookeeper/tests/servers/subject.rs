@@ -54,10 +54,6 @@ impl Subject for AtServers {
         Arc::new(connector(&self.address, self.session))
     }
 
-    fn ttl(&self) -> Duration {
-        Duration::from_secs(2)
-    }
-
     fn pace(&self) -> u32 {
         20
     }
