@@ -44,8 +44,7 @@ impl Request for Claiming<'_> {
 impl Claiming<'_> {
     /// Takes a lock that nobody has. `None` when somebody is there, or the lock's row is not.
     async fn take(&self, session: &mut Session<'_>) -> Result<Option<u64>, Fault> {
-        let before = self.before.map_or_else(|| Value::bytes(b""), |id| Value::id(&id));
-        let (take, values) = (sql!("take"), self.values(&[("before", before)]));
+        let (take, values) = (sql!("take"), taking(self.claim, self.before));
         let taken = if session.wants_time() {
             let mut sets = session.write(&(self.tables.write(take, &values) + sql!("time"))).await?;
             if let Some(time) = set(&sets, 1)?.rows.first() {
@@ -256,6 +255,11 @@ pub(crate) fn values<'v>(claim: &Claim, more: &[(&'v str, Value)]) -> Vec<(&'v s
     ];
     values.extend_from_slice(more);
     values
+}
+
+/// What is needed to take a lock that nobody has.
+pub(crate) fn taking(claim: &Claim, before: Option<ClaimId>) -> Vec<(&'static str, Value)> {
+    values(claim, &[("before", before.map_or_else(|| Value::bytes(b""), |id| Value::id(&id)))])
 }
 
 /// Where a claim gets in the line.

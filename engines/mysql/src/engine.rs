@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockhouse_core::{
-    Cell, Checkup, Claim, Engine, Error, Guarantees, Line, Name, PublicId, Renewal, Result, Standing, Withdrawal,
-    Write, Written,
+    Cell, Checkup, Claim, ClaimId, Engine, Error, Guarantees, Line, Name, PublicId, Renewal, Result, Standing,
+    Withdrawal, Write, Written,
 };
 use tokio::task::JoinSet;
 
@@ -42,6 +42,19 @@ impl Leases {
     /// Whether a claim is known to wait in line.
     pub(crate) fn has_in_line(&self, claim: &Claim) -> bool {
         self.waiters.knows(&claim.id)
+    }
+
+    /// Whether a claim may take its turn by the connection that will hold its lock, and what this client gave back
+    /// last, if the lock's row may not say so yet. Now and then it may not, because it is to ask for the server's time.
+    pub(crate) fn may_enter(&self, claim: &Claim) -> Option<Option<ClaimId>> {
+        let may = check(claim).is_ok() && !self.store.pool.wants_time() && !self.store.unwritten.knows(&claim.id);
+        may.then(|| self.store.unwritten.last(&claim.name))
+    }
+
+    /// Takes note of a claim that has got its turn by the connection that holds its lock.
+    pub(crate) fn entered(&self, claim: &Claim, token: u64) {
+        self.waiters.answered(claim.id, Standing::Granted { token });
+        self.store.pool.clock.claimed(claim, Standing::Granted { token });
     }
 
     /// Withdraws a claim that holds a lock that nobody else seems to want: that is not written down at once.

@@ -137,6 +137,11 @@ impl Pool {
         }
     }
 
+    /// Whether it is time to learn the server's time again.
+    pub(crate) fn wants_time(&self) -> bool {
+        self.told_time().is_none_or(|told| Clock::Boot.now().since(told) > TIMELESS)
+    }
+
     fn told_time(&self) -> MutexGuard<'_, Option<Moment>> {
         self.told_time.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,7 +225,7 @@ impl Session<'_> {
 
     /// Whether it is time to learn it again.
     pub(crate) fn wants_time(&self) -> bool {
-        self.pool.told_time().is_none_or(|told| Clock::Boot.now().since(told) > TIMELESS)
+        self.pool.wants_time()
     }
 
     /// What the other end called this connection when it was made.

@@ -7,15 +7,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lockhouse_core::{ClaimId, Clock, Moment, Name};
+use lockhouse_core::{Claim, ClaimId, Clock, Moment, Name};
 use rand::Rng;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
 use crate::error::{Fault, reason};
 use crate::holding::Holding;
 use crate::links::Grip;
-use crate::way::{Left, Way};
+use crate::said::Said;
+use crate::way::{Left, Turn, Way};
 
 /// Between two tries while another program has the lock: twice as long each time, from the first to the last of these,
 /// and of a random length. The first few are for one of ours that is just letting go.
@@ -36,6 +37,13 @@ pub(crate) struct Order {
     pub(crate) shared: bool,
     /// Nobody believes in it any more from then on: it is opened.
     pub(crate) until: Moment,
+}
+
+impl Order {
+    /// To shut the bolt of a claim that was sent then.
+    pub(crate) fn new(claim: &Claim, sent: Moment) -> Self {
+        Self { wanted: true, leaves: false, shared: claim.weight < claim.capacity, until: sent + claim.ttl }
+    }
 }
 
 /// How a bolt is.
@@ -66,6 +74,14 @@ pub(crate) struct Bolt {
     pub(crate) trouble: Arc<Mutex<Option<String>>>,
 }
 
+/// A claim that asks for its turn together with its bolt.
+#[derive(Debug)]
+pub(crate) struct Asks {
+    pub(crate) said: Said,
+    /// Told of its turn. Dropped when it has none.
+    pub(crate) told: oneshot::Sender<Turn>,
+}
+
 /// Why a bolt is not held on to.
 enum End {
     Unwanted,
@@ -74,10 +90,18 @@ enum End {
 }
 
 impl Bolt {
-    /// Shuts the bolt, keeps it shut as long as it is wanted, and opens it.
-    pub(crate) async fn live(mut self) {
-        let (mut broken, mut left) = (None, None);
-        while let Some(grip) = self.take(broken.take()).await {
+    /// Shuts the bolt, keeps it shut as long as it is wanted, and opens it. For a claim that asks for its turn both are
+    /// done by one request if they can be. If not, the bolt is shut by itself, since its claim asks again.
+    pub(crate) async fn live(mut self, asks: Option<Asks>) {
+        let entered = match asks {
+            Some(asks) => self.enter(asks).await,
+            None => None,
+        };
+        let (mut next, mut left) = (entered, None);
+        if next.is_none() {
+            next = self.take(None).await;
+        }
+        while let Some(grip) = next.take() {
             let mut shared = self.order().shared;
             self.phase.send_replace(Phase::Held { link: Arc::clone(&grip.link), shared });
             match self.hold(&grip, &mut shared).await {
@@ -92,7 +116,7 @@ impl Bolt {
                 }
                 End::Broken => {
                     self.phase.send_replace(Phase::Broken);
-                    broken = Some(grip);
+                    next = self.take(Some(grip)).await;
                 }
                 End::Lost => {
                     self.phase.send_replace(Phase::Lost);
@@ -103,6 +127,21 @@ impl Bolt {
         if !matches!(*self.phase.borrow(), Phase::Lost) {
             self.phase.send_replace(Phase::Open(left));
         }
+    }
+
+    /// Whoever is told of its turn finds the bolt shut.
+    async fn enter(&self, asks: Asks) -> Option<Grip> {
+        match self.way.enter(&asks.said).await {
+            Ok(Some((grip, turn))) => {
+                self.phase.send_replace(Phase::Held { link: Arc::clone(&grip.link), shared: false });
+                // Nobody waits for it any more if the request was dropped: then it is not wanted either.
+                let _ = asks.told.send(turn);
+                return Some(grip);
+            }
+            Ok(None) => {}
+            Err(fault) => tracing::debug!(?fault, name = %self.name, "a claim has to take its turn by itself"),
+        }
+        None
     }
 
     /// Shuts the bolt; `None` when it is not wanted any more, or is lost. `broken` is what it was shut by before.

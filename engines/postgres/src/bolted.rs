@@ -61,6 +61,9 @@ impl Bolted {
     /// the bolt is shut. When it is not the claim's turn, what was answered.
     async fn claim_both(&self, claim: &Claim, sent: Moment) -> Result<(u64, Shut), Result<Standing, Fault>> {
         let _advance = Advance { bolts: &self.bolts, claim };
+        if let Some(token) = self.claim_by_one(claim, sent).await.map_err(Err)? {
+            return Ok((token, Shut::Yes));
+        }
         let turn = async {
             match Server::claim(&self.line, claim).await {
                 Ok(Standing::Granted { token }) => Ok(token),
@@ -82,6 +85,14 @@ impl Bolted {
         }
         let shut = self.bolts.shut(claim, Some(token), sent, limit(claim)).await;
         shut.map(|shut| (token, shut)).map_err(Err)
+    }
+
+    /// Does both by one request, if it can: its token.
+    async fn claim_by_one(&self, claim: &Claim, sent: Moment) -> Result<Option<u64>, Fault> {
+        let said = self.line.said(claim)?;
+        let Some(turn) = self.bolts.enter_alone(claim, said, sent, limit(claim)).await? else { return Ok(None) };
+        let token = self.line.entered(claim, turn, sent);
+        Ok(self.bolts.is_held(claim, token, sent).then_some(token))
     }
 
     async fn moved(&self, claim: &Claim) -> Result<Option<Standing>, Fault> {

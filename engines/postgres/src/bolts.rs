@@ -7,14 +7,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use lockhouse_core::{Claim, ClaimId, Error, Kind, Moment, QuietNames};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::bolt::{Bolt, Order, Phase};
+use crate::bolt::{Asks, Bolt, Order, Phase};
 use crate::error::Fault;
 use crate::holding::Holding;
-use crate::way::{Left, Way};
+use crate::said::Said;
+use crate::way::{Left, Turn, Way};
 
 /// The bolts of a client. Their tasks run where it was made, and end when it is dropped: the server opens what is shut
 /// then.
@@ -138,6 +139,30 @@ impl Bolts {
         }
     }
 
+    /// Has a claim take its turn and shut its bolt by one request, if nothing else is held by the connection on which
+    /// that waits for the disk: its turn. `None` when it has none by this, whatever the reason.
+    ///
+    /// # Cancellation safety
+    /// It goes on, until the bolt is opened or the claim's lease is over.
+    pub(crate) async fn enter_alone(
+        &self,
+        claim: &Claim,
+        said: Said,
+        sent: Moment,
+        limit: Duration,
+    ) -> Result<Option<Turn>, Fault> {
+        let (told, turn) = oneshot::channel();
+        {
+            let mut entries = self.entries();
+            let is_over = |entry: &Entry| matches!(*entry.phase.borrow(), Phase::Open(_) | Phase::Lost);
+            if self.was_withdrawn(&claim.id) || !entries.values().all(is_over) {
+                return Ok(None);
+            }
+            self.begin(&mut entries, claim, None, sent, Some(Asks { said, told }));
+        }
+        timeout(limit, turn).await.map(Result::ok).map_err(|_| Fault::Silence(limit))
+    }
+
     /// Resolves when a bolt that was not shut yet may be.
     pub(crate) async fn until_shut(&self, id: &ClaimId) -> Shut {
         let entry = self.entries().get(id).cloned();
@@ -233,23 +258,35 @@ impl Bolts {
     /// The bolt of this claim, and whether it was shut before. None for a claim that was withdrawn: whoever opened its
     /// bolt has said so before it looked for one, so that one of both always sees the other.
     fn enter(&self, claim: &Claim, token: Option<u64>, sent: Moment) -> Option<(Entry, bool)> {
-        let (shared, until) = (claim.weight < claim.capacity, sent + claim.ttl);
         let mut entries = self.entries();
-        if self.asked().get(&claim.id).is_some_and(|(_, withdrawn)| *withdrawn) {
+        if self.was_withdrawn(&claim.id) {
             return None;
         }
         let known = entries.get_mut(&claim.id).filter(|entry| !matches!(*entry.phase.borrow(), Phase::Open(_)));
         if let Some(entry) = known {
             entry.token = entry.token.max(token);
             entry.orders.send_if_modified(|order| {
-                let now = Order { shared, until: order.until.max(until), ..*order };
+                let new = Order::new(claim, sent);
+                let now = Order { shared: new.shared, until: order.until.max(new.until), ..*order };
                 // Its task is on another thread, and is not woken for nothing.
                 std::mem::replace(order, now) != now
             });
             let was_held = matches!(*entry.phase.borrow(), Phase::Held { .. });
             return Some((entry.clone(), was_held));
         }
-        let (orders, ordered) = watch::channel(Order { wanted: true, leaves: false, shared, until });
+        Some((self.begin(&mut entries, claim, token, sent, None), false))
+    }
+
+    /// A new bolt for this claim.
+    fn begin(
+        &self,
+        entries: &mut HashMap<ClaimId, Entry>,
+        claim: &Claim,
+        token: Option<u64>,
+        sent: Moment,
+        asks: Option<Asks>,
+    ) -> Entry {
+        let (orders, ordered) = watch::channel(Order::new(claim, sent));
         let (phase, seen) = watch::channel(Phase::Taking);
         let trouble = Arc::default();
         let entry = Entry { token, in_advance: token.is_none(), orders, phase: seen, trouble: Arc::clone(&trouble) };
@@ -262,8 +299,12 @@ impl Bolts {
         let bolt = Bolt { id: claim.id, name, way, orders: ordered, phase, trouble };
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn_on(bolt.live(), &self.runtime);
-        Some((entry, false))
+        tasks.spawn_on(bolt.live(asks), &self.runtime);
+        entry
+    }
+
+    fn was_withdrawn(&self, id: &ClaimId) -> bool {
+        self.asked().get(id).is_some_and(|(_, withdrawn)| *withdrawn)
     }
 
     fn asked(&self) -> MutexGuard<'_, HashMap<ClaimId, (u32, bool)>> {

@@ -5,7 +5,8 @@ use tokio_postgres::types::Type;
 
 use crate::error::Fault;
 use crate::pool::Value;
-use crate::server::{PATIENCE, Server, get, number};
+use crate::said::number;
+use crate::server::{PATIENCE, Server, get};
 
 impl Server {
     pub(crate) async fn read_cell(&self, name: &Name) -> Result<Cell, Fault> {

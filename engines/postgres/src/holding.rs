@@ -139,7 +139,7 @@ impl Holding {
     }
 
     /// Closes it.
-    fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.broken.send_replace(true);
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }

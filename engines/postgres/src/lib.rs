@@ -18,6 +18,7 @@ mod listener;
 mod pool;
 mod pooler;
 mod row;
+mod said;
 mod schema;
 mod server;
 mod session;

@@ -18,8 +18,9 @@ use crate::gate::Gates;
 use crate::hold::Hold;
 use crate::listener::Listener;
 use crate::pool::{Pool, Value};
+use crate::said::{Said, micros};
 use crate::tables::{Statements, Tables};
-use crate::way::Left;
+use crate::way::{Left, Turn};
 
 /// A request that is about no lease is given up after this, and so is one about a long lease.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
@@ -80,27 +81,14 @@ impl Server {
     }
 
     pub(crate) async fn claim(&self, claim: &Claim) -> Result<Standing, Fault> {
-        check(claim)?;
         let patience: i16 = match claim.patience {
             Patience::None => 0,
             Patience::Waits => 1,
             Patience::Barges => 2,
         };
+        let said = self.said(claim)?;
+        let values: Vec<Value<'_>> = said.values().into_iter().chain([(&patience as _, Type::INT2)]).collect();
         let sent = Clock::Boot.now();
-        let values: [Value<'_>; 12] = [
-            (&claim.name.as_str(), Type::TEXT),
-            (&claim.id.as_bytes().as_slice(), Type::BYTEA),
-            (&i64::from(claim.weight), Type::INT8),
-            (&i64::from(claim.capacity), Type::INT8),
-            (&claim.priority, Type::INT4),
-            (&patience, Type::INT2),
-            (&micros(claim.ttl), Type::INT8),
-            (&number(claim.floor)?, Type::INT8),
-            (&claim.lingers, Type::BOOL),
-            (&self.listener.channel(), Type::TEXT),
-            (&shown(claim.owner.label()), Type::TEXT),
-            (&claim.note.as_deref().map(shown), Type::TEXT),
-        ];
         let limit = patience_for(claim.ttl * 3 / 4);
         let until = Instant::now() + limit;
         let _gate = timeout_at(until, self.gates.pass(&claim.name)).await.map_err(|_| Fault::NoConnection(limit))?;
@@ -109,6 +97,19 @@ impl Server {
         let standing = self.stands(claim, &row, sent)?;
         self.kept.claimed(claim, standing);
         Ok(standing)
+    }
+
+    /// What a claim of this side says of itself.
+    pub(crate) fn said(&self, claim: &Claim) -> Result<Said> {
+        Said::by(claim, self.listener.channel())
+    }
+
+    /// Takes note of a claim that has got its turn together with its bolt: its token.
+    pub(crate) fn entered(&self, claim: &Claim, turn: Turn, sent: Moment) -> u64 {
+        let token = turn.token.unsigned_abs();
+        self.kept.observe("", turn.micros.unsigned_abs(), sent);
+        self.kept.claimed(claim, Standing::Granted { token });
+        token
     }
 
     /// What the server says about a claim: where it stands, or that it makes no sense.
@@ -253,21 +254,6 @@ pub(crate) fn patience_for(time: Duration) -> Duration {
     time.clamp(IMPATIENCE, PATIENCE)
 }
 
-/// A lease in whole microseconds, rounded up: shorter than asked for it must not be.
-fn micros(ttl: Duration) -> i64 {
-    i64::try_from(ttl.as_nanos().div_ceil(1000)).unwrap_or(i64::MAX)
-}
-
-/// A token or version as the server keeps it.
-pub(crate) fn number(number: u64) -> Result<i64, Fault> {
-    i64::try_from(number).map_err(|_| Error::new(Kind::Invalid, format!("no number is as large as {number}")).into())
-}
-
-/// Text for people. The server keeps every character but one.
-fn shown(text: &str) -> String {
-    text.replace('\0', " ")
-}
-
 /// The first and the last id that people call by this one.
 fn ids(public: &PublicId) -> ([u8; 16], [u8; 16]) {
     let digits = u64::from_str_radix(&public.to_string(), 16).unwrap_or(0);
@@ -278,19 +264,6 @@ fn ids(public: &PublicId) -> ([u8; 16], [u8; 16]) {
             id
         })
         .into()
-}
-
-/// What no engine can make sense of.
-fn check(claim: &Claim) -> Result<()> {
-    let invalid = |what: String, help: &str| Err(Error::new(Kind::Invalid, what).help(help));
-    if claim.weight == 0 || claim.weight > claim.capacity {
-        let what = format!("a weight of {} never fits into a capacity of {}", claim.weight, claim.capacity);
-        return invalid(what, "ask for at least one permit, and for no more than there are");
-    }
-    if claim.ttl.is_zero() {
-        return invalid("a lease of no length is over before it begins".into(), "some seconds are usual");
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -306,13 +279,6 @@ mod tests {
         assert!(pause(1, left) > pause(0, left));
         assert_eq!(pause(8, left), None);
         assert_eq!(pause(0, None), None);
-    }
-
-    #[test]
-    fn leases_are_rounded_up() {
-        assert_eq!(micros(Duration::from_nanos(1)), 1);
-        assert_eq!(micros(Duration::from_nanos(1500)), 2);
-        assert_eq!(micros(Duration::from_secs(1)), 1_000_000);
     }
 
     #[test]

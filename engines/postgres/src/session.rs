@@ -11,9 +11,10 @@ use crate::error::{Fault, gave_up_waiting};
 use crate::holding::Holding;
 use crate::links::{Grip, Links};
 use crate::pool::Value;
+use crate::said::Said;
 use crate::server::get;
 use crate::tables::{Tables, sql};
-use crate::way::{Left, Way};
+use crate::way::{Left, Turn, Way};
 
 /// Locks held by sessions.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Session {
     take: [String; 2],
     wait: [String; 2],
     give: [String; 2],
+    /// With a claim's turn, for what is held alone.
+    enter: String,
     /// With the claim, for what is held alone.
     leave: String,
 }
@@ -35,6 +38,7 @@ impl Session {
             take: both(sql!("ask/key_try"), sql!("ask/key_try_shared")),
             wait: both(sql!("ask/key_wait"), sql!("ask/key_wait_shared")),
             give: both(sql!("ask/key_give"), sql!("ask/key_give_shared")),
+            enter: tables.fill(sql!("ask/key_enter")),
             leave: tables.fill(sql!("ask/key_leave")),
         }
     }
@@ -59,6 +63,14 @@ impl Way for Session {
         let rows = grip.link.ask(&self.take[usize::from(shared)], &[(&name.as_str(), Type::TEXT)]).await?;
         let row = rows.first().ok_or_else(|| Fault::Answer("it has no row".into()))?;
         Ok(get::<bool>(row, 0)?.then_some(grip))
+    }
+
+    async fn enter(&self, said: &Said) -> Result<Option<(Grip, Turn)>, Fault> {
+        let grip = self.links.shared().await?;
+        // What a statement wrote is taken back when it fails, but what it locked for its session is not.
+        let rows = grip.link.ask(&self.enter, &said.values()).await.inspect_err(|_| grip.link.give_up())?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        Ok(Some((grip, Turn { token: get(row, 0)?, micros: get(row, 1)? })))
     }
 
     async fn wait(&self, name: &Name, shared: bool) -> Result<Option<Grip>, Fault> {

@@ -8,12 +8,21 @@ use lockhouse_core::{ClaimId, Name};
 use crate::error::Fault;
 use crate::holding::Holding;
 use crate::links::Grip;
+use crate::said::Said;
 
 /// A claim that has left its line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Left {
     /// It was there until then.
     pub(crate) was_there: bool,
+    /// The server's time.
+    pub(crate) micros: i64,
+}
+
+/// A claim that has got its turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) token: i64,
     /// The server's time.
     pub(crate) micros: i64,
 }
@@ -26,6 +35,14 @@ pub(crate) trait Way: Debug + Send + Sync {
     /// # Cancellation safety
     /// None: what was taken stays taken.
     async fn take(&self, name: &Name, shared: bool) -> Result<Option<Grip>, Fault>;
+
+    /// Takes the lock as [`Way::take`] does, alone, and puts a claim in its line by the same request: both, if nobody
+    /// is there and it can be done without waiting for anybody, or neither. It waits for the disk, so nothing else may
+    /// be held by the connection.
+    ///
+    /// # Cancellation safety
+    /// As that of [`Way::take`].
+    async fn enter(&self, said: &Said) -> Result<Option<(Grip, Turn)>, Fault>;
 
     /// Waits for the lock for a while, behind those who wait already. Gives `None` at once when there is no connection
     /// to wait on.

@@ -5,13 +5,12 @@ mod servers;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lockhouse_core::{Clock, Kind, Locks, Release};
+use lockhouse_core::{Clock, Kind, Locks};
 use lockhouse_postgres::{Hold, Postgres};
 use lockhouse_testkit::{Cut, Wire, eventually};
 use servers::psql::Psql;
 use servers::subject::postgres;
 use servers::{Server, count, shared, table, tell, through};
-use tokio::task::JoinSet;
 
 const HOLDS: [Hold; 2] = [Hold::Session, Hold::Row];
 const LONG: Duration = Duration::from_secs(30);
@@ -61,78 +60,6 @@ async fn a_lock_whose_holder_is_cut_off_silently_is_free_within_25_s_and_its_hol
     let server = Server::start(&[]);
     let (session, row) = (cut_silently(server.address(), Hold::Session), cut_silently(server.address(), Hold::Row));
     tokio::join!(session, row);
-}
-
-/// Whether no connection has the advisory lock of a name.
-async fn is_open(address: &str, name: &str) -> bool {
-    let key = "(classid::bigint << 32) | objid::bigint";
-    let shut = format!("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND {key} = lockhouse_key('{name}')");
-    tell(address, &shut).await[0] == "0"
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_bolt_that_was_shut_in_advance_is_opened_by_who_has_to_wait() {
-    let (address, name) = (shared(), format!("advance-{:08x}", rand::random::<u32>()));
-    let locks = async |hold| Locks::new(Postgres::at(&address).unwrap().hold(hold)).await.unwrap();
-    let (ours, other) = (locks(Hold::Session).await, locks(Hold::Lease).await);
-    // A lock that nobody else seems to want.
-    for _ in 0..3 {
-        ours.mutex(&name).lock().await.unwrap().release().await.unwrap();
-    }
-    // It is held by a lease now, which shuts nothing.
-    let guard = other.mutex(&name).lock().await.unwrap();
-    assert!(is_open(&address, &name).await, "shut by nobody");
-    let mutex = ours.mutex(&name).wait(LONG);
-    let mut waiting = std::pin::pin!(mutex.lock());
-    assert!(tokio::time::timeout(Duration::from_millis(500), &mut waiting).await.is_err(), "in beside a lease");
-    assert!(is_open(&address, &name).await, "shut by a claim that waits");
-    guard.release().await.unwrap();
-    let guard = waiting.await.unwrap();
-    assert!(!is_open(&address, &name).await, "held, and not shut");
-    guard.release().await.unwrap();
-    assert!(is_open(&address, &name).await, "given back, and still shut");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_release_that_has_to_wait_for_a_row_holds_up_no_other() {
-    let (address, run) = (shared(), rand::random::<u32>());
-    let names = ["one", "other"].map(|name| format!("{name}-{run:08x}"));
-    let locks = Locks::new(Postgres::at(&address).unwrap().hold(Hold::Session)).await.unwrap();
-    let mut guards = Vec::new();
-    for name in &names {
-        // A lock that nobody else seems to want: its release is one request, by the connection that holds both.
-        locks.mutex(name).lock().await.unwrap().release().await.unwrap();
-        guards.push(locks.mutex(name).lock().await.unwrap());
-    }
-    let [one, other] = guards.try_into().unwrap();
-    let mut psql = Psql::at(&address);
-    psql.say(&format!("BEGIN; SELECT FROM lockhouse_locks WHERE name = '{}' FOR UPDATE", names[0])).await;
-    let mut held_up = JoinSet::new();
-    held_up.spawn(one.release());
-    eventually(LONG, "the first is open", async || is_open(&address, &names[0]).await).await;
-    let released = tokio::time::timeout(Duration::from_secs(1), other.release()).await;
-    assert_eq!(released.expect("nothing waits where it is held").unwrap(), Release::Freed);
-    assert!(held_up.try_join_next().is_none(), "somebody has its row");
-    psql.say("ROLLBACK").await;
-    let released = tokio::time::timeout(LONG, held_up.join_next()).await.expect("the row is free");
-    assert_eq!(released.unwrap().unwrap().unwrap(), Release::Freed);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_bolt_is_open_although_its_claim_could_not_leave_the_line() {
-    let (address, table) = (shared(), table());
-    let locks = Locks::new(postgres(&address, Hold::Session).table(&table).unwrap()).await.unwrap();
-    locks.mutex("x").lock().await.unwrap().release().await.unwrap();
-    let guard = locks.mutex("x").lock().await.unwrap();
-    // Nothing is given back any more.
-    let full = format!(
-        "CREATE FUNCTION {table}_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$;
-         CREATE TRIGGER refuse BEFORE UPDATE OF id ON {table}_locks FOR EACH ROW EXECUTE FUNCTION {table}_full()"
-    );
-    tell(&address, &full).await;
-    guard.release().await.unwrap_err();
-    let mut psql = Psql::at(&address);
-    assert_eq!(psql.say(&format!("SELECT pg_try_advisory_lock({table}_key('x'))")).await, "t", "somebody has it");
 }
 
 /// The server can say that a lock was not had in time although it was granted in that moment, and the session has it.

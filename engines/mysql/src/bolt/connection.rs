@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::bolt::bolts::{Bolts, Number};
-use crate::bolt::grip::Grip;
+use crate::bolt::grip::{Entrance, Grip};
 use crate::error::Fault;
 use crate::pool::end;
 use crate::store::PATIENCE;
@@ -30,8 +30,8 @@ const FAR: Duration = Duration::from_secs(86_400 * 365);
 
 /// What a connection is told to do.
 pub(crate) enum Order {
-    /// Shut a claim's bolt, for a reader or for one alone.
-    Shut(ClaimId, Name, bool, oneshot::Sender<Outcome>),
+    /// Shut a claim's bolt.
+    Shut(Shutting, oneshot::Sender<Outcome>),
     /// Let readers in beside it. It says whether it has it still.
     Weaken(ClaimId, Name, oneshot::Sender<bool>),
     /// Open it.
@@ -40,11 +40,22 @@ pub(crate) enum Order {
     Speak(oneshot::Sender<()>),
 }
 
+/// A bolt that is to be shut.
+#[derive(Debug)]
+pub(crate) struct Shutting {
+    pub(crate) id: ClaimId,
+    pub(crate) name: Name,
+    /// For a reader, or for one alone.
+    pub(crate) shared: bool,
+    /// Its claim asks for its turn by the same request.
+    pub(crate) entrance: Option<Box<Entrance>>,
+}
+
 /// What became of shutting a bolt.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It is shut.
-    Shut,
+    /// It is shut. The token of a claim that asked for its turn with it.
+    Shut(Option<u64>),
     /// Another program has the lock.
     Busy,
     /// Nobody wants it any more.
@@ -182,7 +193,7 @@ impl Task {
     /// Carries an order out. Whoever is to hear that something is open hears it when the connection is free.
     async fn obey(&mut self, order: Order) -> Result<Option<oneshot::Sender<()>>, Over> {
         match order {
-            Order::Shut(id, name, shared, answer) => self.shut(&id, &name, shared, answer).await?,
+            Order::Shut(shutting, answer) => self.shut(&shutting, answer).await?,
             Order::Weaken(id, name, answer) => {
                 let grip = Arc::clone(&self.grip);
                 let weakened = self.ask(async |conn| grip.weaken(conn, &name).await).await;
@@ -214,13 +225,8 @@ impl Task {
         Ok(None)
     }
 
-    async fn shut(
-        &mut self,
-        id: &ClaimId,
-        name: &Name,
-        shared: bool,
-        answer: oneshot::Sender<Outcome>,
-    ) -> Result<(), Over> {
+    async fn shut(&mut self, shutting: &Shutting, answer: oneshot::Sender<Outcome>) -> Result<(), Over> {
+        let Shutting { id, name, shared, entrance } = shutting;
         if !self.bolts.is_wanted(id, self.number) {
             self.bolts.settle(id, self.number);
             let _ = answer.send(Outcome::Unwanted);
@@ -228,17 +234,21 @@ impl Task {
         }
         let Some(answer) = self.prompt(id, answer).await? else { return Ok(()) };
         let grip = Arc::clone(&self.grip);
-        let outcome = match self.ask(async |conn| grip.shut(conn, name, shared).await).await {
-            Ok(true) => {
+        let shut = async |conn: &mut Conn| match entrance {
+            Some(entrance) => Ok(grip.enter(conn, entrance).await?.map(|token| Outcome::Shut(Some(token)))),
+            None => Ok(grip.shut(conn, name, *shared).await?.then_some(Outcome::Shut(None))),
+        };
+        let outcome = match self.ask(shut).await {
+            Ok(Some(outcome)) => {
                 self.state.shut.fetch_add(1, Ordering::AcqRel);
-                if self.bolts.shut(id, self.number, shared) {
-                    Outcome::Shut
+                if self.bolts.shut(id, self.number, *shared) {
+                    outcome
                 } else {
                     self.open(id, name).await?;
                     Outcome::Unwanted
                 }
             }
-            Ok(false) => {
+            Ok(None) => {
                 self.bolts.busy(id, self.number);
                 self.bolts.settle(id, self.number);
                 Outcome::Busy
@@ -321,7 +331,7 @@ impl Drop for Task {
 /// An order that could not even be sent: because of that, or because the connection ended before.
 fn give_up(order: Order, fault: Option<Fault>) {
     match order {
-        Order::Shut(_, _, _, answer) => drop(answer.send(fault.map_or(Outcome::NotSent, Outcome::Failed))),
+        Order::Shut(_, answer) => drop(answer.send(fault.map_or(Outcome::NotSent, Outcome::Failed))),
         // What the connection had shut is open with its end. Whoever waits for the others learns it by their silence.
         Order::Open(_, _, answer) => drop(answer.send(())),
         Order::Weaken(..) | Order::Speak(_) => {}

@@ -4,15 +4,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lockhouse_core::Claim;
+use lockhouse_core::{Claim, ClaimId};
 use mysql_async::Opts;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::bolt::bolts::{Bolts, Number};
-use crate::bolt::connection::{Connection, Order, Outcome};
-use crate::bolt::grip::Grip;
+use crate::bolt::connection::{Connection, Order, Outcome, Shutting};
+use crate::bolt::grip::{Entrance, Grip};
 use crate::hold::Hold;
 
 /// The connections that hold locks. Both sides use them; their tasks are the keeper's.
@@ -53,10 +53,26 @@ impl Connections {
     /// Has some connection shut the bolt of a claim.
     pub(crate) fn shut(&self, claim: &Claim) -> Ordered {
         let mut state = self.state();
-        let Some(connection) = self.pick(&mut state) else { return Ordered::NoneFree };
+        match self.pick(&mut state) {
+            Some(connection) => self.order(&connection, claim, None),
+            None => Ordered::NoneFree,
+        }
+    }
+
+    /// Has a connection that holds nothing take a claim's turn and shut its bolt by one request.
+    pub(crate) fn enter(&self, claim: &Claim, before: Option<ClaimId>) -> Ordered {
+        let mut state = self.state();
+        match self.pick(&mut state).filter(|connection| connection.is_free()) {
+            Some(connection) => self.order(&connection, claim, Some(Entrance { claim: claim.clone(), before })),
+            None => Ordered::NoneFree,
+        }
+    }
+
+    fn order(&self, connection: &Connection, claim: &Claim, entrance: Option<Entrance>) -> Ordered {
         let (answer, receiver) = oneshot::channel();
-        let order = Order::Shut(claim.id, claim.name.clone(), claim.weight < claim.capacity, answer);
-        match self.bolts.shuts(&claim.id, connection.number, || connection.tell(order)) {
+        let (id, name, shared) = (claim.id, claim.name.clone(), claim.weight < claim.capacity);
+        let shutting = Shutting { id, name, shared, entrance: entrance.map(Box::new) };
+        match self.bolts.shuts(&claim.id, connection.number, || connection.tell(Order::Shut(shutting, answer))) {
             true => Ordered::Sent(receiver),
             false => Ordered::Unwanted,
         }
@@ -82,7 +98,7 @@ impl Connections {
         // A transaction lets go of all its rows at once, so each has one.
         let alone = self.grip.hold == Hold::Row;
         let fit = |one: &&Arc<Connection>| !one.is_stuck() && (!alone || one.is_free());
-        let best = state.connections.iter().filter(fit).min_by_key(|one| one.orders()).cloned();
+        let best = state.connections.iter().filter(fit).min_by_key(|one| (one.orders(), !one.is_free())).cloned();
         match best {
             Some(best) if best.orders() == 0 || state.connections.len() >= self.most => Some(best),
             None if state.connections.len() >= self.most => None,

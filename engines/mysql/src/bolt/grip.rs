@@ -1,8 +1,9 @@
 //! How a connection shuts a lock's bolt, so that other programs are kept out, and how it opens it.
 
-use lockhouse_core::Name;
+use lockhouse_core::{Claim, ClaimId, Name};
 use mysql_async::Conn;
 
+use crate::claims::taking;
 use crate::error::Fault;
 use crate::hold::Hold;
 use crate::pool::{ask, column, execute, set};
@@ -17,6 +18,14 @@ pub(crate) struct Grip {
     pub(crate) is_mariadb: bool,
 }
 
+/// A claim that asks for its turn together with its bolt.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) claim: Claim,
+    /// What this client gave back last, if the lock's row may not say so yet.
+    pub(crate) before: Option<ClaimId>,
+}
+
 impl Grip {
     /// Shuts the bolt. `false` when another program has the lock. Nobody waits here: a connection must be there for
     /// whoever lets go.
@@ -28,6 +37,14 @@ impl Grip {
             Some(got) => Ok(got == 1),
             None => Err(Fault::Answer("the server cannot tell who has the lock".into())),
         }
+    }
+
+    /// Takes a lock that nobody has for a claim, and shuts its bolt: its token, or `None` and neither. This may wait
+    /// for the lock's row for a second, and waits for the disk: nothing else may be held by the connection.
+    pub(crate) async fn enter(&self, connection: &mut Conn, entrance: &Entrance) -> Result<Option<u64>, Fault> {
+        let values = taking(&entrance.claim, entrance.before);
+        let taken = execute(connection, &self.tables, sql!("bolt/enter"), &values).await?;
+        Ok(taken.number.filter(|_| taken.changed == 1))
     }
 
     /// A writer becomes a reader. `false` when another program was faster to take the row.

@@ -85,6 +85,14 @@ impl Bolted {
     /// the bolt is shut. When it is not the claim's turn, what was answered.
     async fn ask_for_both(&self, claim: &Claim) -> Result<(u64, Shut), Result<Standing>> {
         let _advance = Advance { ties: &self.ties, claim };
+        if let Some(before) = self.line.may_enter(claim)
+            && let Some(token) = self.ties.enter(claim, before).await
+        {
+            self.line.entered(claim, token);
+            if let Some(Stage::Shut(..)) = self.ties.bolts.wants(claim, Some(token)) {
+                return Ok((token, Shut::Yes));
+            }
+        }
         let turn = async {
             match self.line.claim(claim).await {
                 Ok(Standing::Granted { token }) => Ok(token),

@@ -78,7 +78,7 @@ impl Ties {
                         Ordered::Unwanted => continue,
                     };
                     match outcome {
-                        Ok(Outcome::Shut) => return Ok(Shut::Yes),
+                        Ok(Outcome::Shut(_)) => return Ok(Shut::Yes),
                         Ok(Outcome::Busy) => {
                             let lost = matches!(self.bolts.look(&claim.id), Some((Stage::Lost, _)));
                             return Ok(if lost { Shut::Lost } else { Shut::Busy });
@@ -90,6 +90,20 @@ impl Ties {
                     }
                 }
             }
+        }
+    }
+
+    /// Has a claim take its turn and shut its bolt by one request: its token. `None` when it has none by this, whatever
+    /// the reason.
+    ///
+    /// # Cancellation safety
+    /// As that of [`Ties::shut`].
+    pub(crate) async fn enter(&self, claim: &Claim, before: Option<ClaimId>) -> Option<u64> {
+        self.bolts.wants(claim, None).filter(|stage| *stage == Stage::Busy)?;
+        let Ordered::Sent(outcome) = self.connections.enter(claim, before) else { return None };
+        match outcome.await {
+            Ok(Outcome::Shut(token)) => token,
+            _ => None,
         }
     }
 
