@@ -38,8 +38,10 @@ impl Side {
         let mut before = None;
         for _ in 0..ATTEMPTS {
             let session = self.session.current(limit).await.map_err(|fault| self.explain(fault))?;
-            // It was withdrawn meanwhile, and must not appear again.
-            if before.as_ref() == Some(&session) && self.kept.spot(&claim.id).is_none() {
+            // It was withdrawn meanwhile, or is being withdrawn, and must not appear again: what made it is answered,
+            // so nobody would look for it.
+            let is_gone = before.as_ref() == Some(&session) && self.kept.spot(&claim.id).is_none();
+            if is_gone || (before.is_some() && self.kept.is_parting(&claim.id)) {
                 return Ok(Standing::Displaced);
             }
             before = Some(Arc::clone(&session));

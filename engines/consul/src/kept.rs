@@ -149,6 +149,11 @@ impl Kept {
         Some(spot.clone())
     }
 
+    /// Whether the claim is being withdrawn.
+    pub(crate) fn is_parting(&self, id: &ClaimId) -> bool {
+        self.inner().claims.get(id).is_some_and(|entry| entry.spot.parting)
+    }
+
     /// The claim was seen.
     pub(crate) fn placed(&self, claim: &Claim, own: &Stored) {
         self.stands(claim, Placed { written: own.written, weight: own.weight, sole: own.sole });
