@@ -97,10 +97,11 @@ impl Bolt {
             Some(asks) => self.enter(asks).await,
             None => None,
         };
-        let (mut next, mut left) = (entered, None);
-        if next.is_none() {
-            next = self.take(None).await;
-        }
+        let mut left = None;
+        let mut next = match entered {
+            Some(grip) => Some(grip),
+            None => self.take(None).await,
+        };
         while let Some(grip) = next.take() {
             let mut shared = self.order().shared;
             self.phase.send_replace(Phase::Held { link: Arc::clone(&grip.link), shared });
