@@ -43,7 +43,7 @@ pub(crate) const STEPS: &[Step] = &[
         action: Action::Programs(
             &["test", "--workspace", "--exclude=lockhouse-bench", "--no-fail-fast", "--lib", "--bins", "--tests"],
             // The suites mostly wait: for leases to end, for servers to come back.
-            &[("RUST_TEST_THREADS", "4")],
+            &[("RUST_TEST_THREADS", "3")],
         ),
         component: None,
         runs_tests: true,

@@ -156,8 +156,7 @@ async fn a_claim_that_reaches_a_member_after_its_withdrawal_is_taken_out_there()
     drop(locks.mutex("dropped").ttl(lease).lock().await.unwrap());
     locks.mutex("released").ttl(lease).lock().await.unwrap().release().await.unwrap();
     let slow = Locks::new(Sqlite::at(file(files.folder.path(), MEMBERS - 1))).await.unwrap();
-    // By then both have arrived.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    files.gates[MEMBERS - 1].until_all_arrived().await;
     let gone = async || slow.survey("").await.unwrap().is_empty();
     eventually(Duration::from_secs(1), "the slow member has nothing left", gone).await;
 }

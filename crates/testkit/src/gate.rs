@@ -14,6 +14,8 @@ use lockhouse_core::{
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::eventually::eventually;
+use crate::stage::LONG;
 use crate::wire::{Cut, Wire};
 
 /// The verbs of the contract.
@@ -124,6 +126,16 @@ impl Gate {
     #[must_use]
     pub fn all_calls(&self) -> u64 {
         Verb::ALL.into_iter().map(|verb| self.calls(verb)).sum()
+    }
+
+    /// Waits until no call is on its way any more, whether anybody still waits for its answer or not.
+    pub async fn until_all_arrived(&self) {
+        eventually(LONG, "every call arrives", async || {
+            let mut stragglers = self.switches.stragglers.lock().unwrap_or_else(PoisonError::into_inner);
+            while stragglers.try_join_next().is_some() {}
+            stragglers.is_empty()
+        })
+        .await;
     }
 
     async fn pass<T: Send + 'static>(

@@ -16,8 +16,8 @@ use crate::error::Fault;
 use crate::hold::{Hold, Silence};
 use crate::server::{Server, patience_for};
 
-/// How long one request may take that opens a bolt and leaves the line, before the line is left by another.
-const LEAVING: Duration = Duration::from_secs(1);
+/// How long opening a bolt keeps its claim from leaving the line.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// One side of a client that holds its locks by connections as well.
 #[derive(Debug)]
@@ -128,24 +128,18 @@ impl Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt and leaves the line at once. Whoever has the next turn may find it shut for a moment, and tries
-    /// again: until both are done, nobody has heard that the lock is free. A bolt that does not open in time keeps
-    /// nobody from leaving: its connection ends by itself.
+    /// Opens the bolt, by one request with leaving the line while nobody else seems to be there, or before that: a
+    /// claim that would not wait and got its turn from one whose bolt is still shut would be turned away, and so would
+    /// whoever meets it on its way out, although the lock is free. A bolt that does not open in time keeps nobody from
+    /// leaving: its connection ends by itself.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal, Fault> {
-        let sent = Clock::Boot.now();
-        // By one request, while nobody else seems to be there.
-        if let Some(leaving) = self.bolts.leave(&claim.id, patience_for(claim.ttl / 4).min(LEAVING)) {
-            let left = leaving.await;
-            if let Ok(Some(left)) = left {
-                return Ok(self.line.left(claim, left, sent));
-            }
-            let withdrawal = Server::withdraw(&self.line, claim).await?;
-            return left.map(|_| withdrawal);
+        let (sent, limit) = (Clock::Boot.now(), patience_for(claim.ttl / 4).min(OPENING));
+        let opened = self.bolts.open(&claim.id, limit).await;
+        if let Ok(Some(left)) = opened {
+            return Ok(self.line.left(claim, left, sent));
         }
-        // Told before the line is left, since it goes to another thread and back.
-        let opening = self.bolts.open(&claim.id, patience_for(claim.ttl * 3 / 8));
-        let (withdrawal, opened) = beside(Server::withdraw(&self.line, claim), opening).await?;
-        opened.map(|()| withdrawal)
+        let withdrawal = Server::withdraw(&self.line, claim).await?;
+        opened.map(|_| withdrawal)
     }
 }
 

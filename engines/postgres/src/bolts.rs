@@ -204,40 +204,20 @@ impl Bolts {
         }
     }
 
-    /// Has the bolt of a claim opened, if it has one: what waits for that within this time.
+    /// Has the bolt of a claim opened, if it has one, within this time. If it was shut in advance nobody else was
+    /// there: then the claim leaves its line by the same request if it is still alone, which the answer says.
     ///
     /// # Cancellation safety
     /// It is opened all the same.
-    pub(crate) fn open(&self, id: &ClaimId, limit: Duration) -> impl Future<Output = Result<(), Fault>> + use<> {
-        let phase = self.unwanted(id, false);
-        async move {
-            match phase {
-                Some(phase) => until_open(phase, limit).await.map(drop),
-                None => Ok(()),
-            }
-        }
-    }
-
-    /// As [`Bolts::open`], and the claim leaves its line by the same request if it is still alone there, which the
-    /// answer says. `None` when its bolt is not shut, or was not in advance: then somebody else was there.
-    pub(crate) fn leave(
-        &self,
-        id: &ClaimId,
-        limit: Duration,
-    ) -> Option<impl Future<Output = Result<Option<Left>, Fault>> + use<>> {
-        let is_shut = |phase: &Phase| matches!(phase, Phase::Held { shared: false, .. });
-        self.entries().get(id).filter(|entry| entry.in_advance && is_shut(&entry.phase.borrow()))?;
-        Some(until_open(self.unwanted(id, true)?, limit))
-    }
-
-    /// Nobody wants the bolt of this claim any more: how it is from now on.
-    fn unwanted(&self, id: &ClaimId, leaves: bool) -> Option<watch::Receiver<Phase>> {
+    pub(crate) async fn open(&self, id: &ClaimId, limit: Duration) -> Result<Option<Left>, Fault> {
         if let Some((_, withdrawn)) = self.asked().get_mut(id) {
             *withdrawn = true;
         }
-        let Entry { orders, phase, .. } = self.entries().remove(id)?;
+        let entry = self.entries().remove(id);
+        let Some(Entry { orders, phase, in_advance, .. }) = entry else { return Ok(None) };
+        let leaves = in_advance && matches!(*phase.borrow(), Phase::Held { shared: false, .. });
         orders.send_modify(|order| (order.wanted, order.leaves) = (false, leaves));
-        Some(phase)
+        until_open(phase, limit).await
     }
 
     /// The claim has its turn: whether its bolt is shut, as one that was shut in advance may be.

@@ -35,6 +35,7 @@ async fn nothing_is_left<T, F: Future<Output = Result<T>>>(
         let (polls, output) = dropped_after_every_poll(|polls| make(locks.clone(), name(polls))).await;
         assert!(mode == Mode::Pass || polls > 1, "{mode:?}: there was nothing to interrupt");
         drop(output.unwrap());
+        gate.until_all_arrived().await;
         stage.nothing_left(&observer, SOON).await;
     }
 }
@@ -59,6 +60,7 @@ pub(crate) async fn release_leaves_nothing(stage: Stage) {
                 break;
             }
         }
+        gate.until_all_arrived().await;
         stage.nothing_left(&observer, SOON).await;
     }
 }
@@ -104,6 +106,7 @@ pub(crate) async fn a_wait_in_line_leaves_nothing(stage: Stage) {
         for polls in 0..8 {
             assert!(polled(polls, stage.mutex(&locks, "x").ttl(LEASE).lock()).await.is_none(), "it is held");
         }
+        gate.until_all_arrived().await;
         stage.until_waiting(&observer, "x", 0).await;
     }
     blocker.release().await.unwrap();
@@ -135,12 +138,11 @@ fn set_both(gate: &Gate, mode: Mode) {
 
 pub(crate) async fn a_request_on_its_way_is_taken_out_when_it_arrives(stage: Stage) {
     let ((locks, gate), observer) = (stage.gated().await, stage.client().await);
-    let on_its_way = stage.ttl() / 2;
-    gate.set(Verb::Claim, Mode::Straggle(on_its_way));
+    gate.set(Verb::Claim, Mode::Straggle(stage.ttl() / 2));
     let cancelled = tokio::time::timeout(stage.ttl() / 10, stage.mutex(&locks, "x").ttl(LEASE).lock()).await;
     assert!(cancelled.is_err(), "it cannot have been answered yet");
     // Nothing is there until it arrives; then it is taken out, before its lease is over.
-    tokio::time::sleep(on_its_way).await;
+    gate.until_all_arrived().await;
     gate.set(Verb::Claim, Mode::Pass);
     stage.nothing_left(&observer, SOON).await;
     let guard = stage.mutex(&observer, "x").try_lock().await.unwrap();
@@ -161,7 +163,7 @@ pub(crate) async fn a_repeated_request_on_its_way_is_taken_out_too(stage: Stage)
     waiter.abort();
     // Its place is withdrawn at once; the request that is still on its way must not take another.
     stage.until_waiting(&observer, "x", 0).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    gate.until_all_arrived().await;
     let gone = async || stage.count(&observer, "x").await == (1, 0);
     eventually(SOON, "what was on its way is taken out", gone).await;
     tokio::time::timeout(SOON, waiter).await.expect("aborted").unwrap_err();

@@ -119,8 +119,7 @@ pub(crate) async fn a_claim_that_is_sent_twice_at_once_leaves_nothing(stage: Sta
 
 pub(crate) async fn a_release_takes_out_what_is_still_on_its_way(stage: Stage) {
     let ((a, gate), b) = (stage.gated().await, stage.client().await);
-    let delay = Duration::from_millis(300);
-    gate.set(Verb::Claim, Mode::Orphan(delay));
+    gate.set(Verb::Claim, Mode::Orphan(Duration::from_millis(300)));
     let mutex = stage.enduring(&a, "x");
     let sent = gate.calls(Verb::Claim);
     let patient = spawn(async move { mutex.lock().await });
@@ -129,7 +128,7 @@ pub(crate) async fn a_release_takes_out_what_is_still_on_its_way(stage: Stage) {
     let guard = tokio::time::timeout(LONG, patient).await.expect("asked again").unwrap().unwrap();
     assert_eq!(guard.release().await.unwrap(), Release::Freed);
     // The first request arrives when everything is over.
-    tokio::time::sleep(delay).await;
+    gate.until_all_arrived().await;
     stage.nothing_left(&b, SOON).await;
 }
 

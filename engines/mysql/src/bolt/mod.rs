@@ -28,6 +28,9 @@ use crate::hold::Hold;
 use crate::store::patience;
 use crate::waiters::pause;
 
+/// How long opening a bolt keeps its claim from leaving the line.
+const OPENING: Duration = Duration::from_secs(1);
+
 /// One side of a client that holds its locks by connections as well.
 #[derive(Debug)]
 pub(crate) struct Bolted {
@@ -206,15 +209,18 @@ impl Engine for Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt and leaves the line at once. Whoever has the next turn may find it shut for a moment, and tries
-    /// again: until both are done, nobody has heard that the lock is free.
+    /// Opens the bolt before the line is left: a claim that would not wait and got its turn from one whose bolt is
+    /// still shut would be turned away, and so would whoever meets it on its way out, although the lock is free. Both
+    /// at once while nobody else seems to be there. A bolt that does not open in time keeps nobody from leaving.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let (limit, quiet) = (patience(claim.ttl), self.ties.bolts.is_quiet(&claim.id));
-        let leaving =
-            async { if quiet { self.line.withdraw_quietly(claim).await } else { self.line.withdraw(claim).await } };
-        // Told before the line is left, since it goes to another thread and back.
+        let (limit, quiet) = (patience(claim.ttl / 4).min(OPENING), self.ties.bolts.is_quiet(&claim.id));
         let opening = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name));
-        let (withdrawal, opened) = beside(leaving, opening).await?;
+        let (withdrawal, opened) = if quiet {
+            beside(self.line.withdraw_quietly(claim), opening).await?
+        } else {
+            let opened = opening.await;
+            (self.line.withdraw(claim).await?, opened)
+        };
         opened.map_err(|_| self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name)))?;
         Ok(withdrawal)
     }
