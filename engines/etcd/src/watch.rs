@@ -2,7 +2,9 @@
 //!
 //! When the stream breaks, everybody who waits on it is told to ask again, and the next one opens another stream at the
 //! member that answers then. A watch begins at the revision at which the line was read, so nothing is missed in
-//! between; when that revision has been compacted away etcd ends the watch, and its waiter asks again too.
+//! between; when that revision has been compacted away etcd ends the watch, and its waiter asks again too. It does not
+//! begin with the next one: a deletion at which the history was compacted is not told by older versions of etcd, to a
+//! watch that begins with it (issue 18089).
 //!
 //! Each key has a watch of its own, so that etcd tells of nothing that does not concern the claim: a watch of the whole
 //! line would tell everybody who waits of everybody who comes and goes.
@@ -51,8 +53,8 @@ type All = Mutex<Option<HashMap<i64, Arc<Watching>>>>;
 
 #[derive(Debug)]
 struct Watching {
-    /// The keys that matter; the watch may see others.
-    keys: Vec<Vec<u8>>,
+    /// The keys that matter, as they were known; the watch may see others.
+    behind: Behind,
     tell: mpsc::Sender<()>,
 }
 
@@ -69,7 +71,7 @@ impl Watches {
     pub(crate) fn watch(&self, link: &Arc<Link>, line: &[u8], behind: Behind) -> Watch {
         let create = |key: &[u8], range_end| {
             let watch_id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-            WatchCreate { key: key.to_vec(), range_end, start_revision: behind.revision + 1, watch_id }
+            WatchCreate { key: key.to_vec(), range_end, start_revision: behind.revision, watch_id }
         };
         let creates: Vec<WatchCreate> = match behind.keys.len() {
             0..=KEYS => behind.keys.iter().map(|key| create(key, Vec::new())).collect(),
@@ -77,7 +79,7 @@ impl Watches {
         };
         // One word is enough, whichever watch it comes from.
         let (tell, told) = mpsc::channel(1);
-        let watching = Arc::new(Watching { keys: behind.keys, tell });
+        let watching = Arc::new(Watching { behind, tell });
         loop {
             let open = self.open(link);
             if open.enter(&watching, &creates) {
@@ -160,8 +162,9 @@ async fn serve(link: &Link, queue: mpsc::UnboundedReceiver<WatchRequest>, watchi
 fn hear(answer: &WatchResponse, watching: &All) {
     let mut all = lock(watching);
     let Some(watch) = all.as_mut().and_then(|all| all.get(&answer.watch_id)) else { return };
-    let mut changed = answer.events.iter().filter_map(|event| event.kv.as_ref());
-    if answer.canceled || changed.any(|kv| watch.keys.contains(&kv.key)) {
+    let Behind { keys, revision } = &watch.behind;
+    let mut written = answer.events.iter().filter_map(|event| event.kv.as_ref());
+    if answer.canceled || written.any(|kv| kv.mod_revision > *revision && keys.contains(&kv.key)) {
         // It may have been told before, or have gone away in the meantime.
         let _ = watch.tell.try_send(());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockhouse_core::{Claim, Engine, Kind, Patience, Renewal, Standing, Withdrawal};
 use lockhouse_testkit::claim;
-use servers::{client, etcdctl, left_over, prefix, shared};
+use servers::{Cluster, client, etcdctl, left_over, prefix, shared};
 
 async fn granted(engine: &dyn Engine, claim: &Claim) -> u64 {
     match engine.claim(claim).await.unwrap() {
@@ -28,23 +28,35 @@ fn writer() -> Claim {
     Claim { weight: u32::MAX, ..reader() }
 }
 
-#[tokio::test]
-async fn a_watch_that_begins_before_the_last_compaction_is_no_dead_end() {
-    let (address, prefix) = (shared(), prefix());
+/// A deletion that a waiter waits for, when the history is compacted at so many revisions after the holder's claim.
+async fn is_told_although_compacted_after(revisions: u64) {
+    // Of its own, so that nobody else writes to it.
+    let cluster = Cluster::start(1);
+    let (address, prefix) = (cluster.address(), prefix());
     let client = client(&address, &prefix).await;
     let (first, second) = (claim("a"), claim("a"));
     let token = granted(&*client.front, &first).await;
     queued(&*client.front, &second).await;
     client.front.withdraw(&first).await.unwrap();
-    // The deletion that the second one waits for is not told any more: the history begins with a later write.
     assert!(etcdctl(&address, &["put", &format!("{prefix}later"), ""]).status.success());
-    let now = (token + 3).to_string();
-    let compacted = etcdctl(&address, &["compaction", &now]);
+    let compacted = etcdctl(&address, &["compaction", &(token + revisions).to_string()]);
     assert!(compacted.status.success(), "{compacted:?}");
     let moved = tokio::time::timeout(Duration::from_secs(5), client.front.moved(&second)).await;
     assert_eq!(moved.expect("it is told to ask again").unwrap(), None);
     assert!(granted(&*client.front, &second).await > token);
     client.front.withdraw(&second).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_watch_that_begins_before_the_last_compaction_is_no_dead_end() {
+    // The deletion is not told any more: the history begins with the write after it.
+    is_told_although_compacted_after(3).await;
+}
+
+#[tokio::test]
+async fn a_deletion_at_which_the_history_is_compacted_is_not_missed() {
+    // The history begins with the deletion, and etcd had forgotten it all the same for years (its issue 18089).
+    is_told_although_compacted_after(2).await;
 }
 
 #[tokio::test]
