@@ -11,7 +11,7 @@ use lockhouse_core::{
 use tokio::task::JoinSet;
 
 use crate::claims::{Claiming, check};
-use crate::error::ENGINE;
+use crate::error::{ENGINE, Fault};
 use crate::hold::Hold;
 use crate::store::{Store, patience};
 use crate::unwritten::write_down;
@@ -55,6 +55,23 @@ impl Leases {
     pub(crate) fn entered(&self, claim: &Claim, token: u64) {
         self.waiters.answered(claim.id, Standing::Granted { token });
         self.store.pool.clock.claimed(claim, Standing::Granted { token });
+    }
+
+    /// Whether a claim that holds a lock which nobody else seems to want may leave by the connection that holds it.
+    pub(crate) fn may_leave(&self) -> bool {
+        self.store.unwritten.is_well()
+    }
+
+    /// Takes note that the server refused that.
+    pub(crate) fn refused(&self, why: &Fault) {
+        self.store.unwritten.refused(why);
+    }
+
+    /// Takes note of a claim that has left so: it is yet to be written down.
+    pub(crate) fn left(&self, claim: &Claim) {
+        self.store.pool.clock.withdrawn(&claim.id);
+        self.store.unwritten.told(claim);
+        self.waiters.left(&claim.name, &claim.id);
     }
 
     /// Withdraws a claim that holds a lock that nobody else seems to want: that is not written down at once.

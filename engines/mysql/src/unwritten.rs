@@ -54,7 +54,7 @@ impl Unwritten {
     }
 
     /// The server refused, or takes too long: the table is full, say, or somebody reads it at leisure.
-    fn refused(&self, why: &dyn fmt::Debug) {
+    pub(crate) fn refused(&self, why: &dyn fmt::Debug) {
         tracing::debug!(?why, "for a minute, what is given back is written down at once");
         self.state().refused = Some(Clock::Boot.now());
     }
@@ -64,6 +64,12 @@ impl Unwritten {
         if error.kind() == Kind::TimedOut && self.state().has_memory {
             self.refused(error);
         }
+    }
+
+    /// Whether the server can keep such a table, and has not refused lately.
+    pub(crate) fn is_well(&self) -> bool {
+        let state = self.state();
+        state.has_memory && state.refused.is_none()
     }
 
     /// Whether it is worth a try. After a minute one tries again, and the others when that one was told.

@@ -92,18 +92,15 @@ impl Bolts {
         Some(bolt.stage)
     }
 
-    /// A connection is told to shut it: `false` when that makes no sense any more, or it cannot be told.
+    /// A connection is told to shut it, and says so: `None` when that makes no sense any more, or it cannot be told.
     ///
     /// It is told while nobody else can look: whoever wants it opened afterwards speaks to the same connection later.
-    pub(crate) fn shuts(&self, id: &ClaimId, connection: Number, tell: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn shuts<T>(&self, id: &ClaimId, connection: Number, tell: impl FnOnce() -> Option<T>) -> Option<T> {
         let mut state = self.state();
-        match state.bolts.get_mut(id).filter(|bolt| matches!(bolt.stage, Stage::Broken | Stage::Busy)) {
-            Some(bolt) if tell() => {
-                bolt.stage = Stage::Shuts(connection);
-                true
-            }
-            _ => false,
-        }
+        let bolt = state.bolts.get_mut(id).filter(|bolt| matches!(bolt.stage, Stage::Broken | Stage::Busy))?;
+        let told = tell()?;
+        bolt.stage = Stage::Shuts(connection);
+        Some(told)
     }
 
     /// Whether a connection that is to shut it still should.

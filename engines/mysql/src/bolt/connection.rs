@@ -1,30 +1,28 @@
 //! One connection that holds locks, and the task that it belongs to.
 //!
-//! The task runs on the keeper's runtime and does one thing after the other. It never leaves anything half done: a
-//! caller that gives up waiting for an answer costs nobody a lock. When the connection ends, whatever it had shut is
-//! open, and the task is over.
+//! The task runs on the keeper's runtime, so that whoever blocks its own runtime loses no lock, and a caller that gives
+//! up waiting for an answer costs nobody one. Only what is asked of a connection that holds nothing else is done by the
+//! caller itself, which saves two changes of threads: [`Here`].
 
-use std::future::Future;
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockhouse_core::{ClaimId, Clock, Moment, Name};
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts};
-use tokio::sync::{mpsc, oneshot};
+use mysql_async::Opts;
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::bolt::bolts::{Bolts, Number};
 use crate::bolt::grip::{Entrance, Grip};
+use crate::bolt::here::{Here, Tasks};
+use crate::bolt::worker::Worker;
 use crate::error::Fault;
-use crate::pool::end;
-use crate::store::PATIENCE;
+use crate::statement::Value;
 
-/// A connection that nobody used for this long is asked whether it lives before a bolt is shut on it.
-const RESTED: Duration = Duration::from_millis(250);
-/// What it gets to answer. Whoever wanted it goes to another one then.
-const PROMPT: Duration = Duration::from_secs(1);
+/// What a connection gets to answer. Whoever wanted it goes to another one then.
+pub(crate) const PROMPT: Duration = Duration::from_secs(1);
 /// A connection that has shut something is there for ever, as far as it knows.
 const FAR: Duration = Duration::from_secs(86_400 * 365);
 
@@ -34,10 +32,21 @@ pub(crate) enum Order {
     Shut(Shutting, oneshot::Sender<Outcome>),
     /// Let readers in beside it. It says whether it has it still.
     Weaken(ClaimId, Name, oneshot::Sender<bool>),
-    /// Open it.
-    Open(ClaimId, Name, oneshot::Sender<()>),
+    /// Open it. It says whether the claim has left its line with that, or why the server refused.
+    Open(Opening, oneshot::Sender<Left>),
     /// Say something, so that the server knows that we are there.
     Speak(oneshot::Sender<()>),
+}
+
+impl Order {
+    /// How much the connection holds when it may be carried out by whoever gives it: nothing but what it is about.
+    fn holds(&self) -> Option<usize> {
+        match self {
+            Self::Shut(shutting, _) => shutting.entrance.is_some().then_some(0),
+            Self::Open(..) => Some(1),
+            Self::Weaken(..) | Self::Speak(_) => None,
+        }
+    }
 }
 
 /// A bolt that is to be shut.
@@ -50,6 +59,18 @@ pub(crate) struct Shutting {
     /// Its claim asks for its turn by the same request.
     pub(crate) entrance: Option<Box<Entrance>>,
 }
+
+/// A bolt that is to be opened.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) id: ClaimId,
+    pub(crate) name: Name,
+    /// Its claim leaves its line with it if it can; its lease.
+    pub(crate) leaves: Option<Value>,
+}
+
+/// Whether a claim has left its line when its bolt was opened.
+pub(crate) type Left = Result<bool, Fault>;
 
 /// What became of shutting a bolt.
 #[derive(Debug)]
@@ -66,55 +87,129 @@ pub(crate) enum Outcome {
     Failed(Fault),
 }
 
+/// An order that was given.
+pub(crate) struct Given<T> {
+    /// Whoever gave it carries it out.
+    here: Option<Here>,
+    answer: oneshot::Receiver<T>,
+}
+
+impl<T> Given<T> {
+    /// The answer; `None` when the connection ended before it had one.
+    ///
+    /// # Cancellation safety
+    /// The order is carried out all the same.
+    pub(crate) async fn answer(self) -> Option<T> {
+        if let Some(here) = self.here {
+            here.await;
+        }
+        self.answer.await.ok()
+    }
+}
+
 /// A connection, as those see it who tell it what to do.
-#[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) number: Number,
     orders: mpsc::UnboundedSender<Order>,
     state: Arc<State>,
+    worker: Arc<Mutex<Worker>>,
+    tasks: Arc<Tasks>,
 }
 
 /// What can be seen from outside.
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     /// Orders that are not carried out yet.
     orders: AtomicUsize,
     /// Since when the present one is; 0 when there is none.
     busy_since: AtomicU64,
     /// Bolts that it has shut.
-    shut: AtomicUsize,
+    pub(crate) shut: AtomicUsize,
+    over: AtomicBool,
 }
 
 impl State {
-    fn has_any(&self) -> bool {
-        self.shut.load(Ordering::Acquire) > 0
+    /// It has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_any(&self) -> bool {
+        !self.holds(0)
+    }
+
+    /// Whether it has shut so many.
+    pub(crate) fn holds(&self, bolts: usize) -> bool {
+        self.shut.load(Ordering::Acquire) == bolts
+    }
+
+    pub(crate) fn begins(&self) {
+        self.busy_since.store(Clock::Boot.now().as_nanos(), Ordering::Release);
+    }
+
+    pub(crate) fn ends(&self) {
+        self.busy_since.store(0, Ordering::Release);
+        self.orders.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Connection {
-    /// A connection that is made by the first order, and the task that carries orders out until it ends.
+    /// A connection that is made by the first order, and has a task that carries orders out until it ends.
     pub(crate) fn new(
         number: Number,
         options: Opts,
         lasts: Duration,
         grip: Arc<Grip>,
         bolts: Arc<Bolts>,
-    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        tasks: Arc<Tasks>,
+    ) -> Self {
         let (orders, receiver) = mpsc::unbounded_channel();
-        let state = Arc::new(State::default());
-        let task = Task { number, lasts, grip, bolts, state: Arc::clone(&state), heard: Clock::Boot.now(), conn: None };
-        (Self { number, orders, state }, task.work(options, receiver))
+        let (state, heard) = (Arc::<State>::default(), Clock::Boot.now());
+        let worker =
+            Worker { number, lasts, grip, bolts, state: Arc::clone(&state), heard, conn: None, is_lent: false };
+        let worker = Arc::new(Mutex::new(worker));
+        tasks.spawn(Task { worker: Arc::clone(&worker), state: Arc::clone(&state) }.work(options, receiver));
+        Self { number, orders, state, worker, tasks }
     }
 
-    /// Tells it what to do. `false` when it has ended.
+    /// Gives it an order; `None` when it has ended.
+    pub(crate) fn give<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Option<Given<T>> {
+        let (sender, answer) = oneshot::channel();
+        let order = order(sender);
+        let here = match order.holds().and_then(|holds| self.lend(holds)) {
+            Some(worker) => Some(Here::new(worker, order, Arc::clone(&self.tasks))),
+            None => {
+                self.tell(order).then_some(())?;
+                None
+            }
+        };
+        Some(Given { here, answer })
+    }
+
+    /// Has its task carry an order out. `false` when it has ended.
     pub(crate) fn tell(&self, order: Order) -> bool {
         self.state.orders.fetch_add(1, Ordering::AcqRel);
         self.orders.send(order).is_ok()
     }
 
+    /// The connection itself, if it has nothing to do, holds so much, and is sure to answer.
+    fn lend(&self, holds: usize) -> Option<OwnedMutexGuard<Worker>> {
+        self.state.orders.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        let worker = Arc::clone(&self.worker).try_lock_owned().ok();
+        let worker = worker.filter(|worker| self.state.holds(holds) && worker.is_prompt());
+        if worker.is_none() {
+            self.state.orders.fetch_sub(1, Ordering::AcqRel);
+        }
+        worker
+    }
+
     /// It has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.orders.is_closed()
+        self.orders.is_closed() || self.state.is_over()
     }
 
     /// How many orders it has yet to carry out.
@@ -134,196 +229,66 @@ impl Connection {
     }
 }
 
-struct Task {
-    number: Number,
-    /// How long the server honours the connection without hearing of us.
-    lasts: Duration,
-    grip: Arc<Grip>,
-    bolts: Arc<Bolts>,
-    state: Arc<State>,
-    /// When something was sent that the server answered.
-    heard: Moment,
-    conn: Option<Conn>,
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("number", &self.number).field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
-/// The connection ended.
-struct Over;
+struct Task {
+    worker: Arc<Mutex<Worker>>,
+    state: Arc<State>,
+}
 
 impl Task {
-    async fn work(mut self, options: Opts, mut orders: mpsc::UnboundedReceiver<Order>) {
-        self.carry_out(options, &mut orders).await;
+    async fn work(self, options: Opts, mut orders: mpsc::UnboundedReceiver<Order>) {
+        self.carry_out(&options, &mut orders).await;
         orders.close();
-        self.bolts.lost(self.number);
+        self.worker.lock().await.end();
         while let Ok(order) = orders.try_recv() {
             give_up(order, None);
         }
     }
 
-    async fn carry_out(&mut self, options: Opts, orders: &mut mpsc::UnboundedReceiver<Order>) {
+    async fn carry_out(&self, options: &Opts, orders: &mut mpsc::UnboundedReceiver<Order>) {
+        let mut rest = Duration::ZERO;
         loop {
-            // The server would end a connection that has nothing to do, and nothing must be shut on it just then.
-            let rest = if self.state.has_any() { FAR } else { self.lasts / 2 };
-            let Ok(Some(order)) = timeout(rest, orders.recv()).await else { return };
-            self.state.busy_since.store(Clock::Boot.now().as_nanos(), Ordering::Release);
-            if self.conn.is_none() {
-                let sent = Clock::Boot.now();
-                let fault = match timeout(PATIENCE, Conn::new(options.clone())).await {
-                    Ok(Ok(conn)) => {
-                        (self.conn, self.heard) = (Some(conn), sent);
-                        None
-                    }
-                    Ok(Err(error)) => Some(Fault::Connecting(error)),
-                    Err(_) => Some(Fault::Silence { limit: PATIENCE, final_word: false }),
-                };
-                if fault.is_some() {
-                    self.bolts.lost(self.number);
-                    return give_up(order, fault);
+            let order = match timeout(rest, orders.recv()).await {
+                Ok(Some(order)) => Some(order),
+                Ok(None) => return,
+                Err(_) => None,
+            };
+            let mut worker = self.worker.lock().await;
+            if let Some(order) = order {
+                if self.state.is_over() {
+                    return give_up(order, None);
                 }
-            }
-            let Ok(opened) = self.obey(order).await else { return };
-            self.state.busy_since.store(0, Ordering::Release);
-            self.state.orders.fetch_sub(1, Ordering::AcqRel);
-            // Whoever hears of it may want the connection for something else.
-            if let Some(opened) = opened {
-                let _ = opened.send(());
+                self.state.begins();
+                if let Err(fault) = worker.connect(options).await {
+                    worker.end();
+                    return give_up(order, Some(fault));
+                }
+                let Ok(opened) = worker.obey(order).await else { return };
+                rest = worker.rest().unwrap_or(FAR);
+                drop(worker);
+                self.state.ends();
+                opened.tell();
+            } else {
+                rest = worker.rest().unwrap_or(FAR);
+                if rest.is_zero() {
+                    return worker.end();
+                }
             }
         }
-    }
-
-    /// Carries an order out. Whoever is to hear that something is open hears it when the connection is free.
-    async fn obey(&mut self, order: Order) -> Result<Option<oneshot::Sender<()>>, Over> {
-        match order {
-            Order::Shut(shutting, answer) => self.shut(&shutting, answer).await?,
-            Order::Weaken(id, name, answer) => {
-                let grip = Arc::clone(&self.grip);
-                let weakened = self.ask(async |conn| grip.weaken(conn, &name).await).await;
-                match weakened.map_err(|_| Over)? {
-                    true => self.bolts.weakened(&id, self.number),
-                    false => {
-                        self.state.shut.fetch_sub(1, Ordering::AcqRel);
-                        self.bolts.taken(&id, self.number);
-                    }
-                }
-                let _ = answer.send(self.bolts.has(&id, self.number));
-            }
-            Order::Open(id, name, answer) => {
-                if self.bolts.has(&id, self.number) {
-                    self.open(&id, &name).await?;
-                } else {
-                    self.bolts.settle(&id, self.number);
-                }
-                return Ok(Some(answer));
-            }
-            Order::Speak(answer) => {
-                let ping = async |conn: &mut Conn| {
-                    conn.ping().await.map_err(|error| Fault::Asking { error, final_word: false })
-                };
-                self.ask(ping).await.map_err(|_| Over)?;
-                let _ = answer.send(());
-            }
-        }
-        Ok(None)
-    }
-
-    async fn shut(&mut self, shutting: &Shutting, answer: oneshot::Sender<Outcome>) -> Result<(), Over> {
-        let Shutting { id, name, shared, entrance } = shutting;
-        if !self.bolts.is_wanted(id, self.number) {
-            self.bolts.settle(id, self.number);
-            let _ = answer.send(Outcome::Unwanted);
-            return Ok(());
-        }
-        let Some(answer) = self.prompt(id, answer).await? else { return Ok(()) };
-        let grip = Arc::clone(&self.grip);
-        let shut = async |conn: &mut Conn| match entrance {
-            Some(entrance) => Ok(grip.enter(conn, entrance).await?.map(|token| Outcome::Shut(Some(token)))),
-            None => Ok(grip.shut(conn, name, *shared).await?.then_some(Outcome::Shut(None))),
-        };
-        let outcome = match self.ask(shut).await {
-            Ok(Some(outcome)) => {
-                self.state.shut.fetch_add(1, Ordering::AcqRel);
-                if self.bolts.shut(id, self.number, *shared) {
-                    outcome
-                } else {
-                    self.open(id, name).await?;
-                    Outcome::Unwanted
-                }
-            }
-            Ok(None) => {
-                self.bolts.busy(id, self.number);
-                self.bolts.settle(id, self.number);
-                Outcome::Busy
-            }
-            // Whether it is shut is not known: it ends with the connection.
-            Err(fault) => {
-                self.bolts.lost(self.number);
-                let _ = answer.send(Outcome::Failed(fault));
-                return Err(Over);
-            }
-        };
-        let _ = answer.send(outcome);
-        Ok(())
-    }
-
-    async fn open(&mut self, id: &ClaimId, name: &Name) -> Result<(), Over> {
-        let grip = Arc::clone(&self.grip);
-        self.ask(async |conn| grip.open(conn, name).await).await.map_err(|_| Over)?;
-        self.state.shut.fetch_sub(1, Ordering::AcqRel);
-        self.bolts.opened(id);
-        Ok(())
-    }
-
-    /// Gives the answer back if the connection answers. If it does not, whoever waits is told at once to go elsewhere,
-    /// and the connection still gets as long as what it has shut can be worth something.
-    async fn prompt(
-        &mut self,
-        id: &ClaimId,
-        answer: oneshot::Sender<Outcome>,
-    ) -> Result<Option<oneshot::Sender<Outcome>>, Over> {
-        let sent = Clock::Boot.now();
-        if sent.since(self.heard) < RESTED {
-            return Ok(Some(answer));
-        }
-        let limit = if self.state.has_any() { self.limit() } else { PROMPT };
-        let mut ping = std::pin::pin!(self.conn.as_mut().ok_or(Over)?.ping());
-        let prompt = timeout(PROMPT, &mut ping).await;
-        let answer = match prompt {
-            Ok(Ok(())) => Some(answer),
-            _ => {
-                self.bolts.untried(id, self.number);
-                self.bolts.settle(id, self.number);
-                let _ = answer.send(Outcome::NotSent);
-                let late = limit.saturating_sub(PROMPT);
-                if prompt.is_ok() || !matches!(timeout(late, &mut ping).await, Ok(Ok(()))) {
-                    return Err(Over);
-                }
-                None
-            }
-        };
-        self.heard = sent;
-        Ok(answer)
-    }
-
-    /// Asks the server something, for as long as it honours what the connection has shut.
-    async fn ask<T>(&mut self, question: impl AsyncFnOnce(&mut Conn) -> Result<T, Fault>) -> Result<T, Fault> {
-        let (sent, limit) = (Clock::Boot.now(), self.limit());
-        let silence = Fault::Silence { limit, final_word: true };
-        let Some(conn) = self.conn.as_mut() else { return Err(silence) };
-        let answer = timeout(limit, question(conn)).await.unwrap_or(Err(silence))?;
-        self.heard = sent;
-        Ok(answer)
-    }
-
-    fn limit(&self) -> Duration {
-        let left = (self.heard + self.lasts).since(Clock::Boot.now());
-        if self.state.has_any() { left.max(PROMPT) } else { PATIENCE }
     }
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.bolts.lost(self.number);
-        if let Some(conn) = self.conn.take() {
-            end(conn, None);
+        self.state.end();
+        // Who has it at present ends with its runtime.
+        if let Ok(mut worker) = self.worker.try_lock() {
+            worker.end();
         }
     }
 }
@@ -333,7 +298,7 @@ fn give_up(order: Order, fault: Option<Fault>) {
     match order {
         Order::Shut(_, answer) => drop(answer.send(fault.map_or(Outcome::NotSent, Outcome::Failed))),
         // What the connection had shut is open with its end. Whoever waits for the others learns it by their silence.
-        Order::Open(_, _, answer) => drop(answer.send(())),
+        Order::Open(_, answer) => drop(answer.send(Ok(false))),
         Order::Weaken(..) | Order::Speak(_) => {}
     }
 }

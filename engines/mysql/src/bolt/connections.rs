@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use lockhouse_core::{Claim, ClaimId};
 use mysql_async::Opts;
-use tokio::runtime::Handle;
-use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 
 use crate::bolt::bolts::{Bolts, Number};
-use crate::bolt::connection::{Connection, Order, Outcome, Shutting};
+use crate::bolt::connection::{Connection, Given, Order, Outcome, Shutting};
 use crate::bolt::grip::{Entrance, Grip};
+use crate::bolt::here::Tasks;
 use crate::hold::Hold;
 
 /// The connections that hold locks. Both sides use them; their tasks are the keeper's.
@@ -22,7 +20,7 @@ pub(crate) struct Connections {
     pub(crate) most: usize,
     grip: Arc<Grip>,
     bolts: Arc<Bolts>,
-    keeper: Handle,
+    tasks: Arc<Tasks>,
     state: Mutex<State>,
 }
 
@@ -30,13 +28,12 @@ pub(crate) struct Connections {
 struct State {
     connections: Vec<Arc<Connection>>,
     newest: Number,
-    tasks: JoinSet<()>,
 }
 
 /// What came of giving an order.
 pub(crate) enum Ordered {
     /// It is on its way, and this will be the answer.
-    Sent(oneshot::Receiver<Outcome>),
+    Sent(Given<Outcome>),
     /// It makes no sense any more.
     Unwanted,
     /// Every connection is in use, and there must not be more.
@@ -46,8 +43,8 @@ pub(crate) enum Ordered {
 impl Connections {
     /// None yet, and never more than so many. Called on the keeper's runtime.
     pub(crate) fn new(options: Opts, lasts: Duration, most: usize, grip: Grip, bolts: Arc<Bolts>) -> Self {
-        let (grip, keeper) = (Arc::new(grip), Handle::current());
-        Self { options, lasts, most, grip, bolts, keeper, state: Mutex::default() }
+        let (grip, tasks) = (Arc::new(grip), Arc::new(Tasks::new()));
+        Self { options, lasts, most, grip, bolts, tasks, state: Mutex::default() }
     }
 
     /// Has some connection shut the bolt of a claim.
@@ -69,13 +66,10 @@ impl Connections {
     }
 
     fn order(&self, connection: &Connection, claim: &Claim, entrance: Option<Entrance>) -> Ordered {
-        let (answer, receiver) = oneshot::channel();
         let (id, name, shared) = (claim.id, claim.name.clone(), claim.weight < claim.capacity);
         let shutting = Shutting { id, name, shared, entrance: entrance.map(Box::new) };
-        match self.bolts.shuts(&claim.id, connection.number, || connection.tell(Order::Shut(shutting, answer))) {
-            true => Ordered::Sent(receiver),
-            false => Ordered::Unwanted,
-        }
+        let give = || connection.give(|answer| Order::Shut(shutting, answer));
+        self.bolts.shuts(&claim.id, connection.number, give).map_or(Ordered::Unwanted, Ordered::Sent)
     }
 
     /// Whether there is a connection for one more.
@@ -94,7 +88,6 @@ impl Connections {
 
     fn pick(&self, state: &mut State) -> Option<Arc<Connection>> {
         state.connections.retain(|one| !one.is_over());
-        while state.tasks.try_join_next().is_some() {}
         // A transaction lets go of all its rows at once, so each has one.
         let alone = self.grip.hold == Hold::Row;
         let fit = |one: &&Arc<Connection>| !one.is_stuck() && (!alone || one.is_free());
@@ -104,10 +97,10 @@ impl Connections {
             None if state.connections.len() >= self.most => None,
             _ => {
                 state.newest += 1;
-                let (grip, bolts) = (Arc::clone(&self.grip), Arc::clone(&self.bolts));
-                let (connection, task) = Connection::new(state.newest, self.options.clone(), self.lasts, grip, bolts);
-                state.tasks.spawn_on(task, &self.keeper);
-                let connection = Arc::new(connection);
+                let (grip, bolts, tasks) = (&self.grip, &self.bolts, &self.tasks);
+                let (grip, bolts, tasks) = (Arc::clone(grip), Arc::clone(bolts), Arc::clone(tasks));
+                let connection =
+                    Arc::new(Connection::new(state.newest, self.options.clone(), self.lasts, grip, bolts, tasks));
                 state.connections.push(Arc::clone(&connection));
                 Some(connection)
             }

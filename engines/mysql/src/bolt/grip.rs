@@ -61,6 +61,19 @@ impl Grip {
         self.told(connection, sql!("bolt/release_lock"), name).await.map(drop)
     }
 
+    /// Opens the bolt of a claim that nobody else seems to be beside, and takes it out of its line. `false` when it did
+    /// not do both: the bolt may be shut still.
+    pub(crate) async fn leave(
+        &self,
+        connection: &mut Conn,
+        id: &ClaimId,
+        name: &Name,
+        lease: Value,
+    ) -> Result<bool, Fault> {
+        let values = [("id", Value::id(id)), ("name", Value::name(name)), ("ttl", lease)];
+        execute(connection, &self.tables, sql!("bolt/leave"), &values).await.map(|left| left.changed == 1)
+    }
+
     /// `SELECT … FOR UPDATE` in a transaction that stays open. The row is made first where there is none: a search that
     /// finds nothing would lock nothing.
     async fn lock_row(&self, connection: &mut Conn, name: &Name, shared: bool) -> Result<bool, Fault> {

@@ -5,7 +5,9 @@ mod bolts;
 mod connection;
 mod connections;
 mod grip;
+mod here;
 mod ties;
+mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +30,10 @@ use crate::hold::Hold;
 use crate::store::patience;
 use crate::waiters::pause;
 
-/// How long opening a bolt keeps its claim from leaving the line.
+/// How long opening a bolt keeps its claim from leaving the line, and how long it may take if it leaves with that: the
+/// statement waits for a second at most.
 const OPENING: Duration = Duration::from_secs(1);
+const LEAVING: Duration = Duration::from_millis(1500);
 
 /// One side of a client that holds its locks by connections as well.
 #[derive(Debug)]
@@ -209,20 +213,28 @@ impl Engine for Bolted {
         Ok(each.collect())
     }
 
-    /// Opens the bolt before the line is left: a claim that would not wait and got its turn from one whose bolt is
-    /// still shut would be turned away, and so would whoever meets it on its way out, although the lock is free. Both
-    /// at once while nobody else seems to be there. A bolt that does not open in time keeps nobody from leaving.
+    /// Opens the bolt before the line is left, or by the same request while nobody else seems to be there: a claim that
+    /// would not wait and got its turn from one whose bolt is still shut would be turned away, and so would whoever
+    /// meets it on its way out, although the lock is free. A bolt that does not open in time keeps nobody from leaving.
     async fn withdraw(&self, claim: &Claim) -> Result<Withdrawal> {
-        let (limit, quiet) = (patience(claim.ttl / 4).min(OPENING), self.ties.bolts.is_quiet(&claim.id));
-        let opening = tokio::time::timeout(limit, self.ties.open(&claim.id, &claim.name));
-        let (withdrawal, opened) = if quiet {
-            beside(self.line.withdraw_quietly(claim), opening).await?
-        } else {
-            let opened = opening.await;
-            (self.line.withdraw(claim).await?, opened)
+        let quiet = self.ties.bolts.is_quiet(&claim.id);
+        let may_leave = quiet && self.line.may_leave();
+        let limit = patience(claim.ttl / 4).min(OPENING) + if may_leave { LEAVING } else { Duration::ZERO };
+        let opened = match tokio::time::timeout(limit, self.ties.open(claim, may_leave)).await {
+            Ok(Ok(true)) => {
+                self.line.left(claim);
+                return Ok(Withdrawal::Withdrawn);
+            }
+            Ok(Ok(false)) => Ok(()),
+            Ok(Err(fault)) => {
+                self.line.refused(&fault);
+                Ok(())
+            }
+            Err(_) => Err(self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name))),
         };
-        opened.map_err(|_| self.ties.silent(limit).engine(ENGINE).during("withdraw", Some(&claim.name)))?;
-        Ok(withdrawal)
+        let withdrawal =
+            if quiet { self.line.withdraw_quietly(claim).await? } else { self.line.withdraw(claim).await? };
+        opened.map(|()| withdrawal)
     }
 
     async fn survey(&self, prefix: &str) -> Result<Vec<Line>> {

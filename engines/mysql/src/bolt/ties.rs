@@ -11,11 +11,12 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::bolt::bolts::{Bolts, Number, Stage};
-use crate::bolt::connection::{Order, Outcome};
+use crate::bolt::connection::{Left, Opening, Order, Outcome};
 use crate::bolt::connections::{Connections, Ordered};
 use crate::bolt::grip::Grip;
 use crate::error::{ENGINE, explain};
 use crate::hold::Hold;
+use crate::statement::Value;
 
 /// How often it is looked whether a claim's lease is over.
 const TICK: Duration = Duration::from_millis(50);
@@ -73,20 +74,20 @@ impl Ties {
                 Some(Stage::Shuts(connection) | Stage::Opens(connection)) => drop(self.answers(connection).await),
                 Some(Stage::Broken | Stage::Busy) => {
                     let outcome = match self.connections.shut(claim) {
-                        Ordered::Sent(outcome) => outcome.await,
+                        Ordered::Sent(given) => given.answer().await,
                         Ordered::NoneFree => return Ok(Shut::NoneFree),
                         Ordered::Unwanted => continue,
                     };
                     match outcome {
-                        Ok(Outcome::Shut(_)) => return Ok(Shut::Yes),
-                        Ok(Outcome::Busy) => {
+                        Some(Outcome::Shut(_)) => return Ok(Shut::Yes),
+                        Some(Outcome::Busy) => {
                             let lost = matches!(self.bolts.look(&claim.id), Some((Stage::Lost, _)));
                             return Ok(if lost { Shut::Lost } else { Shut::Busy });
                         }
-                        Ok(Outcome::Unwanted) => return Ok(Shut::Lost),
-                        Ok(Outcome::NotSent) => {}
-                        Ok(Outcome::Failed(fault)) => return Err(explain(fault, &self.server)),
-                        Err(_) => return Err(self.broken()),
+                        Some(Outcome::Unwanted) => return Ok(Shut::Lost),
+                        Some(Outcome::NotSent) => {}
+                        Some(Outcome::Failed(fault)) => return Err(explain(fault, &self.server)),
+                        None => return Err(self.broken()),
                     }
                 }
             }
@@ -100,39 +101,39 @@ impl Ties {
     /// As that of [`Ties::shut`].
     pub(crate) async fn enter(&self, claim: &Claim, before: Option<ClaimId>) -> Option<u64> {
         self.bolts.wants(claim, None).filter(|stage| *stage == Stage::Busy)?;
-        let Ordered::Sent(outcome) = self.connections.enter(claim, before) else { return None };
-        match outcome.await {
-            Ok(Outcome::Shut(token)) => token,
+        let Ordered::Sent(given) = self.connections.enter(claim, before) else { return None };
+        match given.answer().await {
+            Some(Outcome::Shut(token)) => token,
             _ => None,
         }
     }
 
     async fn weaken(&self, connection: Number, claim: &Claim) {
-        let (answer, weakened) = oneshot::channel();
-        match self.connections.get(connection) {
-            Some(connection) if connection.tell(Order::Weaken(claim.id, claim.name.clone(), answer)) => {
-                drop(weakened.await);
-            }
-            _ => tokio::time::sleep(A_MOMENT).await,
+        let weaken = |answer| Order::Weaken(claim.id, claim.name.clone(), answer);
+        match self.connections.get(connection).and_then(|connection| connection.give(weaken)) {
+            Some(given) => drop(given.answer().await),
+            None => tokio::time::sleep(A_MOMENT).await,
         }
     }
 
-    /// Has the bolt of a claim opened, if it has one: what resolves when it is open. What a connection has shut is open
-    /// when it ends.
+    /// Has the bolt of a claim opened, if it has one, and its claim leave its line with that, if it may and can: which
+    /// is what this says. What a connection has shut is open when it ends.
     ///
     /// # Cancellation safety
     /// It is opened all the same.
-    pub(crate) fn open(&self, id: &ClaimId, name: &Name) -> impl Future<Output = ()> + use<> {
-        let connection = match self.bolts.leave(id) {
+    pub(crate) async fn open(&self, claim: &Claim, may_leave: bool) -> Left {
+        let connection = match self.bolts.leave(&claim.id) {
             Some(Stage::Shuts(connection) | Stage::Shut(connection, _) | Stage::Opens(connection)) => Some(connection),
             Some(Stage::Broken | Stage::Busy | Stage::Lost) | None => None,
         };
-        let (answer, opened) = oneshot::channel();
-        if let Some(connection) = connection.and_then(|connection| self.connections.get(connection)) {
-            connection.tell(Order::Open(*id, name.clone(), answer));
+        let connection = connection.and_then(|connection| self.connections.get(connection));
+        let leaves = may_leave.then(|| Value::lease(claim));
+        let opening = Opening { id: claim.id, name: claim.name.clone(), leaves };
+        match connection.and_then(|connection| connection.give(|answer| Order::Open(opening, answer))) {
+            // An answer that nobody is left to give is there as well.
+            Some(given) => given.answer().await.unwrap_or(Ok(false)),
+            None => Ok(false),
         }
-        // An answer that nobody is left to give is there as well.
-        async move { drop(opened.await) }
     }
 
     /// The claim has no turn, or has it by now. If it has none, the bolt that was shut in advance is opened. Nobody
@@ -154,17 +155,16 @@ impl Ties {
             && let Some(connection) = self.connections.get(connection)
         {
             let (answer, _) = oneshot::channel();
-            connection.tell(Order::Open(id, name, answer));
+            connection.tell(Order::Open(Opening { id, name, leaves: None }, answer));
         }
     }
 
     /// Whether a connection answers, after everything that it was told before.
     async fn answers(&self, connection: Number) -> bool {
-        let (answer, spoken) = oneshot::channel();
-        match self.connections.get(connection) {
-            Some(connection) if connection.tell(Order::Speak(answer)) => spoken.await.is_ok(),
+        match self.connections.get(connection).and_then(|connection| connection.give(Order::Speak)) {
+            Some(given) => given.answer().await.is_some(),
             // It is about to say so.
-            _ => {
+            None => {
                 tokio::time::sleep(A_MOMENT).await;
                 false
             }
