@@ -135,7 +135,8 @@ async fn a_request_that_is_given_up_is_carried_out_to_its_end() {
     let first = number(&server.address(), &holder).await;
     guard.release().await.unwrap();
     stranger.query_drop("START TRANSACTION; SELECT 1 FROM lockhouse_locks WHERE name = 'x' FOR UPDATE").await.unwrap();
-    let waits = tokio::time::timeout(Duration::from_millis(200), locks.mutex("x").lock()).await;
+    // The server waits for a row for a second.
+    let waits = tokio::time::timeout(Duration::from_millis(50), locks.mutex("x").lock()).await;
     assert!(waits.is_err(), "in although its row is locked");
     stranger.disconnect().await.unwrap();
     let observer = client(&server).await;

@@ -2,7 +2,7 @@
 //!
 //! The task runs on the keeper's runtime, so that whoever blocks its own runtime loses no lock, and a caller that gives
 //! up waiting for an answer costs nobody one. Only what is asked of a connection that holds nothing else is done by the
-//! caller itself, which saves two changes of threads: [`Here`].
+//! caller itself, which saves a change of threads: [`Here`].
 
 use std::fmt;
 use std::sync::Arc;
